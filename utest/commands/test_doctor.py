@@ -7,9 +7,8 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,11 +18,8 @@ from lineproof.routers.journal import Change, ChangeJournal, Occasion
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.system.ssh_shell import SshShell
-from lineproof_bench.shells.machine import Builtin, CommandOutput, Machine, Memory, common_commands
 from support import robot_run, router_rig
 from support.command_line import lineproof
-from support.embedded_server import EmbeddedServer, embedded_server
-from support.hostile_ssh import Guard, HostileServer, OpenHouse
 from support.robot_run import environment
 from support.router_rig import Rig
 from support.served_bench import ServedBench, served
@@ -59,17 +55,6 @@ def of_lab(folder: Path, root: Path, *more: str) -> subprocess.CompletedProcess[
     return doctor(folder, "lab", "--platform", "netgate6100", "--listen", "0.2", *more, root=root)
 
 
-def test_a_router_that_differs_from_the_platforms_file_is_a_warning(tmp_path: Path, bench: ServedBench):
-    changes = ('"22.02"', '"24.06"'), ("workers: 3", "workers: 2"), ("rx_queues: 3", "rx_queues: 4")
-    found = of_lab(tmp_path, changed(tmp_path, bench, *changes, file="platforms/netgate6100"))
-    assert found.returncode == 0, found.stdout + found.stderr
-    # this hardware is a simulation, and says so itself
-    assert "hardware testbed" in found.stdout and "warning  testbed: SIMULATED: " in found.stdout
-    shown = [line for line in found.stdout.splitlines() if line.startswith("warning  router facts: ")]
-    assert [line.split("'")[1] for line in shown] == ["version", "workers", "rx_queues", "rx_queues"]
-    assert "says 24.06, the router reports v22.02" in shown[0] and "says 2, the router has 3" in shown[1]
-
-
 def test_a_server_that_counts_latency_coarsely_is_a_warning(tmp_path: Path) -> None:
     home = robot_run.project(tmp_path)
     file = home / "variables" / "testbeds" / "simulated.yaml"
@@ -85,107 +70,6 @@ def test_the_netns_testbed_passes(tmp_path: Path):
     assert "card: Lineproof's embedded server on network namespaces (by its driver)" in found.stdout
     assert "ok       traffic: " in found.stdout
     assert robot_run.processes_of(tmp_path) == []
-
-
-# -- the generator's host, over its login: a Linux machine on which TRex is badly placed
-
-
-CARDS = (
-    ("0000:01:00.0", "igb", "8086:1521", 8, 0, "eno1"),
-    ("0000:03:00.0", "i40e", "8086:1572", 4, 0, "enp3s0f0"),
-    ("0000:81:00.0", "i40e", "8086:1572", 4, 1, "enp3s0f1"),
-)
-"""Address, driver, identifiers, lanes of 8, node, interface."""
-FILES = {
-    "/etc/os-release": 'PRETTY_NAME="Ubuntu 24.04 (SIMULATED)"\nID=simulated\n',
-    **{
-        f"/sys/devices/pci0000:00/{address}/{name}": text
-        for address, driver, identifiers, lanes, node, interface in CARDS
-        for name, text in {
-            "uevent": f"DRIVER={driver}\nPCI_CLASS=20000\nPCI_ID={identifiers}\n",
-            "numa_node": f"{node}\n",
-            "current_link_width": f"{lanes}\n",
-            "max_link_width": "8\n",
-            "current_link_speed": "8.0 GT/s PCIe\n",
-            "max_link_speed": "8.0 GT/s PCIe\n",
-            f"net/{interface}/uevent": f"INTERFACE={interface}\n",
-        }.items()
-    },
-}
-X710 = "Ethernet controller: Intel Corporation Ethernet Controller X710 for 10GbE SFP+ (rev 02)"
-
-
-def machine() -> Machine:
-    def said(text: str) -> Builtin:
-        return lambda arguments, line: CommandOutput(text)
-
-    files = {path: (lambda line, text=text: text) for path, text in FILES.items()}
-    tools = {
-        "ethtool": said("driver: i40e\nfirmware-version: 4.26 0x8000143f 0.0.0\n"),
-        "lscpu": said("CPU(s): 24\nModel name:   a processor\nNUMA node(s): 2\n"),
-        "lspci": said("".join(f"{address} {X710}\n" for address, *_ in CARDS)),
-        "uname": said("6.8.0-simulated\n"),
-    }
-    no_router: Any = None
-    return Machine({**common_commands(files), **tools}, no_router, Memory())
-
-
-@contextmanager
-def trex_host_server(folder: Path, guard: type[Guard] = OpenHouse) -> Iterator[str]:
-    """The machine at 127.0.0.1, until the context ends: its login as YAML of a testbed file."""
-    host = machine()
-
-    async def answer(process: Any) -> None:
-        output = host.run(process.command)
-        process.stdout.write(output.stdout.encode())
-        process.stderr.write(output.stderr.encode())
-        process.exit(output.status)
-
-    with closing(HostileServer(folder, guard, process_factory=answer)) as server:
-        yield f"{{user: trex, port: {server.port}, key: {server.key}, known_hosts: {server.known}}}"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    """One core for ports on two nodes."""
-    places = {"cores": 1, "numa": [0, 1], "pci": ["0000:03:00.0", "0000:81:00.0"]}
-    with embedded_server(tmp_path_factory.mktemp("server"), clock_speed=20, places=places) as found:
-        yield found
-
-
-def with_host(folder: Path, bench: ServedBench, server: EmbeddedServer, ssh: str, more: str = "") -> Path:
-    old = f"sync_port: {bench.sync}, async_port: {bench.events}"
-    new = f"sync_port: {server.rpc}, async_port: {server.facts['pub_port']}, ssh: {ssh}"
-    return changed(folder, bench, (old, f"{new}{more}"))
-
-
-def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
-    tmp_path: Path, bench: ServedBench, server: EmbeddedServer
-):
-    with trex_host_server(tmp_path) as ssh:
-        root = with_host(tmp_path, bench, server, ssh, ", card: lineproof_model")
-        found = of_lab(tmp_path, root)
-        checks = json.loads(of_lab(tmp_path, root, "--json").stdout)["checks"]
-    assert found.stderr == ""
-    lines = found.stdout.splitlines()
-    (facts,) = [check["details"] for check in checks if check["check"] == "generator host" and check["state"] == "ok"]
-    for each in (
-        "operating system: Ubuntu 24.04 (SIMULATED)",
-        "card of 0000:03:00.0: model Intel Corporation Ethernet Controller X710 for 10GbE SFP+ (rev 02), driver i40e,"
-        " firmware 4.26 0x8000143f 0.0.0, PCIe x4 8 GT/s of x8 8 GT/s, NUMA node 0",
-    ):
-        assert each in facts, facts
-    assert any("0000:81:00.0" in line and "runs at PCIe x4 8 GT/s and can x8 8 GT/s" in line for line in lines)
-    assert any("ok       port 1: " in line and line.endswith(", 1 core for its pair, NUMA node 1") for line in lines)
-    assert any("ok       port 0: " in line and ", firmware 4.26 0x8000143f 0.0.0, 1 core " in line for line in lines)
-
-
-def test_a_host_that_refuses_the_login_is_a_warning(tmp_path: Path, bench: ServedBench, server: EmbeddedServer):
-    with trex_host_server(tmp_path, Guard) as ssh:
-        found = of_lab(tmp_path, with_host(tmp_path, bench, server, ssh))
-    (line,) = [line for line in found.stdout.splitlines() if "generator host" in line]
-    assert line.startswith("warning  generator host: what it is is not read: the generator's host at 127.0.0.1:")
-    assert "refuses the login of 'trex'" in line
 
 
 SET = "vppctl set ip neighbor TenGigabitEthernet3/0/0 100.65.1.2 02:00:00:00:00:01 static"

@@ -1,8 +1,9 @@
-"""Parts of 'lineproof doctor' by themselves: cards, flow control; and its listening while nothing is sent."""
+"""Parts of 'lineproof doctor' by themselves: machines, cards, changes; and its listening while nothing is sent."""
 
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,14 +11,20 @@ from typing import Any, cast
 import pytest
 
 from lineproof.ceilings import PublishedLimits, read_cards
-from lineproof.commands.doctor import Check, State, _card, _planned_changes, _router
+from lineproof.commands.doctor import Check, State, _card, _facts, _host, _planned_changes, _port, _router
+from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import packaged_variables
 from lineproof.routers.journal import Change
 from lineproof.session.links import dropped_by_card
+from lineproof.system.login import Login
+from lineproof.system.ssh_shell import Result, Shell
+from lineproof.testbed.opening import GeneratorHost, read_generator_host, read_host
+from lineproof_bench.shells.machine import Builtin, CommandOutput, Machine, Memory, common_commands
 from support import robot_run
 from support.command_line import lineproof
 from support.described_router import description
+from support.hostile_ssh import HostileServer, OpenHouse
 
 NOISY = """\
 testbed: noisy
@@ -125,3 +132,75 @@ def test_a_dry_run_says_that_nothing_is_changed_on_a_router_without_a_login() ->
     session: Any = SimpleNamespace(plan=plan, testbed=SimpleNamespace(facts=facts), generator=generator, router=router)
     *_, last = _router(session, traffic=False, dry_run=True)
     assert str(last) == "ok       router configuration: a run changes nothing: the testbed file says 'prepare: none'"
+
+
+# -- the generator's host: a Linux machine with one card, in a slot that is too narrow
+
+
+def host_shell() -> Shell:
+    def said(text: str) -> Builtin:
+        return lambda arguments, line: CommandOutput(text)
+
+    folder = "/sys/devices/pci0000:00/0000:03:00.0"
+    texts = {
+        "/etc/os-release": 'PRETTY_NAME="Ubuntu 24.04"\nID=ubuntu\n',
+        f"{folder}/uevent": "DRIVER=i40e\nPCI_CLASS=20000\nPCI_ID=8086:1572\n",
+        f"{folder}/net/enp3s0f0/uevent": "INTERFACE=enp3s0f0\n",
+        **{f"{folder}/{end}_link_width": f"{lanes}\n" for end, lanes in (("current", 4), ("max", 8))},
+        **{f"{folder}/{end}_link_speed": "8.0 GT/s PCIe\n" for end in ("current", "max")},
+        f"{folder}/numa_node": "1\n",
+    }
+    files = {path: (lambda line, text=text: text) for path, text in texts.items()}
+    tools = {
+        "ethtool": said("driver: i40e\nfirmware-version: 4.26 0x8\n"),
+        "lspci": said("0000:03:00.0 Ethernet: X710\n"),
+    }
+    no_router: Any = None
+    machine = Machine({**common_commands(files), **tools}, no_router, Memory())
+
+    def shell(command: str, limit: float) -> Result:
+        output = machine.run(command)
+        return Result(output.stdout, output.stderr, output.status, 0.0)
+
+    return shell
+
+
+def test_the_generators_host_is_read_and_what_is_badly_placed_is_named() -> None:
+    host = GeneratorHost(read_host(host_shell()))
+    generator = SimpleNamespace(known_limits=None, slower_words=lambda port: "")
+    session: Any = SimpleNamespace(testbed=SimpleNamespace(host=host), generator=generator)
+    facts, slot = _host(session)
+    assert "operating system: Ubuntu 24.04" in str(facts.details) and facts.state is State.OK
+    assert "model X710, driver i40e, firmware 4.26 0x8, PCIe x4 8 GT/s of x8 8 GT/s, NUMA node 1" in str(facts.details)
+    assert "0000:03:00.0 (X710) runs at PCIe x4 8 GT/s and can x8 8 GT/s" in str(slot) and slot.state is State.WARNING
+    port = GeneratorPort(0, "02:00:00:00:00:01", 10e9, True, "net_i40e", pci="0000:03:00.0", numa=1, cores=(2,))
+    (line,) = _port(session, port, "")
+    assert line.finding.endswith(", driver net_i40e, firmware 4.26 0x8, 1 core for its pair, NUMA node 1")
+
+
+@pytest.mark.slow
+def test_the_generators_host_is_read_over_ssh(tmp_path: Path) -> None:
+    def kernel(process: Any) -> None:
+        process.stdout.write(b"6.8.0-made-up\n")
+        process.exit(0)
+
+    with closing(HostileServer(tmp_path, OpenHouse, process_factory=kernel)) as server:
+        host = read_generator_host(server.login())
+    assert host is not None and host.facts.kernel == "6.8.0-made-up"
+
+
+def test_a_host_that_refuses_the_login_is_a_warning() -> None:
+    host = read_generator_host(Login(address="127.0.0.1", port=1, user="trex", key_from="NO_SUCH_KEY"))
+    (check,) = _host(cast(Any, SimpleNamespace(testbed=SimpleNamespace(host=host))))
+    assert check.state is State.WARNING and check.finding.startswith("what it is is not read: ")
+
+
+def test_a_router_that_differs_from_the_platforms_file_or_heeds_pause_frames_is_a_warning() -> None:
+    nics = (NicFacts("eth1", flow_control="rx"), NicFacts("eth2", flow_control="off"))
+    facts = RouterFacts(version="22.02", workers=3, nics=nics).beside("24.06", 2, None)
+    session: Any = SimpleNamespace(router=SimpleNamespace(facts=facts), plan=SimpleNamespace(command_file=None))
+    _, *warnings = _facts(session)
+    assert {check.state for check in warnings} == {State.WARNING}
+    paused, version, workers = (check.finding for check in warnings)
+    assert paused.startswith("eth1: flow control is on (rx)") and "says 24.06, the router reports 22.02" in version
+    assert "says 2, the router has 3" in workers
