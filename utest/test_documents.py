@@ -13,6 +13,7 @@ from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.settings import read_testbed
 from support.paths import ROOT
+from support.shown_commands import shown_calls
 
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "validation").glob("*.md")]
@@ -40,6 +41,11 @@ def test_every_page_of_the_documentation_is_in_its_list() -> None:
     listed = set(re.findall(r"\]\(([\w/-]+\.md)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8")))
     pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
     assert pages - listed == {"README.md"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(ROOT / "docs" / "ci").iterdir()], ids=lambda page: page.name)
+def test_commands_that_pages_show_are_ours(page: Path) -> None:
+    assert all(call.command for call in shown_calls(page))
 
 
 FOLDERS = ("libraries", "resources", "tests", "utest", "validation", "variables")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import shlex
 import shutil
 import sys
 from dataclasses import replace
@@ -14,11 +13,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 from junitparser import JUnitXml
 from sqlalchemy import text
 
-from lineproof.commands.main import command_parser, main
+from lineproof.commands.main import main
 from lineproof.core.goal import read_goal
 from lineproof.errors import ConfigError
 from lineproof.evidence.gate import (
@@ -50,6 +48,7 @@ from support.made_runs import (
     write_run,
 )
 from support.paths import ROOT, VARIABLES
+from support.shown_commands import shown_calls
 
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
 ID = "20261122T205037Z-440fb6"
@@ -136,32 +135,6 @@ def test_a_run_is_not_beside_itself(
         main([*(word.format(run) for word in command), name])
 
 
-# -- the examples for CI servers have commands that this program has
-
-
-GITHUB, GITLAB = (ROOT / "docs" / "ci" / name for name in ("github-actions.yml", "gitlab-ci.yml"))
-
-
-def commands(path: Path) -> list[str]:
-    """The lines of shell in an example."""
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if path == GITHUB:
-        return [step["run"] for step in found["jobs"]["acceptance"]["steps"] if "run" in step]
-    job: dict[str, Any] = found["acceptance"]
-    return [*job["before_script"], *job["script"]]
-
-
-@pytest.mark.parametrize("path", [GITHUB, GITLAB])
-def test_its_commands_are_ours(path: Path):
-    lines = [line for line in commands(path) if line.startswith("lineproof ")]
-    assert sum(line.startswith("lineproof gate") for line in lines) == 2
-    for line in lines:
-        words = shlex.split(re.split(r" (?:\|\||>)", line)[0])[1:]
-        arguments = command_parser(words[:1]).parse_args(words)
-        if words[0] == "gate":
-            assert (arguments.run_names, arguments.baseline, arguments.allow) == (["out"], ["$BASELINE"], 0.01)
-
-
 # -- ``lineproof init``: what a new project's tox installs. The rest: ``suites/test_installed.py``
 
 
@@ -192,13 +165,12 @@ def test_tox_installs_what_is_installed_here(
     assert ("LINEPROOF='lineproof[bench] @ file:" in capsys.readouterr().out) == ("file:" in str(origin))
 
 
-def test_the_files_of_a_new_project_say_how_commands_run_without_hardware(
+def test_the_files_of_a_new_project_say_how_to_do_without_hardware(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     main(["init", "box"])
-    shown = re.findall(r"`lineproof ([^`]+)`", (tmp_path / "variables/testbeds/lab.yaml").read_text(encoding="utf-8"))
-    calls = [command_parser([line.split()[0]]).parse_args(line.split()) for line in shown]
+    calls = [*shown_calls(tmp_path / "variables" / "testbeds" / "lab.yaml")]
     assert {"measure", "doctor"} == {call.command for call in calls}
     for call in calls:
         Plan.read(Project.find(), call.platform, call.software, call.testbed, "quick")
