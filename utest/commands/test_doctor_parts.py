@@ -1,4 +1,4 @@
-"""Parts of 'lineproof doctor' by themselves: machines, cards, changes; and its listening while nothing is sent."""
+"""Parts of 'lineproof doctor': machines, cards, changes, frames that nobody asked for."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ faults:
 def test_what_comes_unasked_is_named_and_flow_control_with_its_remedy(tmp_path: Path) -> None:
     home = robot_run.project(tmp_path)
     (home / "variables" / "testbeds" / "noisy.yaml").write_text(NOISY)
-    found = lineproof(tmp_path, "doctor", "noisy", "--platform", "netgate6100", "--listen", "20", cwd=home)
-    assert found.returncode == 0, found.stdout + found.stderr
-    shown = found.stdout
+    done = lineproof(tmp_path, "doctor", "noisy", "--platform", "netgate6100", "--listen", "20", cwd=home)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = done.stdout
     assert "ok       noise: port 0: no frame came in 20 s without traffic" in shown
     # five or six hellos in 10 s, whenever the first comes
     assert re.search(r"warning  noise: port 1: spanning tree from 02:00:00:00:00:fe, every (1\.[6-9]|2)", shown), shown
@@ -80,9 +80,9 @@ def said(card: str, link_bps: float = 10e9, calibrated: bool = False) -> list[Ch
 
 @pytest.mark.parametrize("card", FILES)
 def test_a_source_is_in_the_details_alone(card: str) -> None:
-    found = said(card)
-    assert all("http" not in str(check) and len(str(check)) < 330 for check in found), max(map(str, found), key=len)
-    assert all("https://" in str(check.details) for check in found[1:])
+    checks = said(card)
+    assert all("http" not in str(check) and len(str(check)) < 330 for check in checks), max(map(str, checks), key=len)
+    assert all("https://" in str(check.details) for check in checks[1:])
 
 
 @pytest.mark.parametrize(

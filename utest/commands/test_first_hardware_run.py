@@ -1,4 +1,4 @@
-"""docs/first-hardware-run.md is walked from an empty folder to its last command, against cards that are played."""
+"""docs/first-hardware-run.md from an empty folder to its last command, with simulated cards."""
 
 from __future__ import annotations
 

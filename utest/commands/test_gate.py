@@ -194,8 +194,8 @@ def output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def trend(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     output(capsys, "import", "results")
-    found: dict[str, Any] = json.loads(output(capsys, "trend", "--json", *words))
-    return found
+    answer: dict[str, Any] = json.loads(output(capsys, "trend", "--json", *words))
+    return answer
 
 
 def test_unlike_things_have_tables_of_their_own(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,9 +223,9 @@ def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsy
     for day in range(12):
         margin = None if day in (4, 5, 6) else (1.08, 1.09)
         write_run(project / "results", day, few(5e6, day), sentence="64b unidirectional ≥ 5 Mpps", margin=margin)
-    found = trend(capsys)
-    assert {point["kind"] for point in found["points"]} == {"capacity", "at least"}
-    assert found["changes"] == []
+    answer = trend(capsys)
+    assert {point["kind"] for point in answer["points"]} == {"capacity", "at least"}
+    assert answer["changes"] == []
 
 
 @pytest.mark.parametrize("sentence", [SENTENCE, "64b unidirectional loses ≤ 60 % at 5 Mpps"])
@@ -280,14 +280,14 @@ def state(before: SentenceRow, after: SentenceRow) -> Proven:
 
 def test_a_loss_is_related_to_the_threshold_as_that_of_the_baseline_may_be_none():
     none, to_nothing = (0.0,) * 7, LOSES.replace("2 %", "0 %")
-    (found,) = compared((row(LOSES, none), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))))
-    assert found.state is Proven.WORSE and found.change is not None and found.change.of == "the threshold"
+    (sentence,) = compared((row(LOSES, none), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))))
+    assert sentence.state is Proven.WORSE and sentence.change is not None and sentence.change.of == "the threshold"
     assert state(row(to_nothing, none), row(to_nothing, none)) is Proven.NOTHING_PROVEN
     assert state(row(to_nothing, none), row(to_nothing, (*none, 1e-5))) is Proven.NOT_COMPARED
 
 
 def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
-    """A/A: 70 pairs of runs of the same router, with 12 sentences each; 5 % of 70 and three standard deviations."""
+    """70 pairs of runs of one router, 12 sentences each; 5 % of 70, and three standard deviations."""
     chance = random.Random(20261122)
 
     def equal() -> SentenceRow:
@@ -296,22 +296,22 @@ def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
     for allowed, most in ((0.001, 8), (0.01, 2)):
         pairs = ([(equal(), equal()) for _ in range(12)] for _ in range(70))
         states = [{each.state for each in compared(*pair, allowed=allowed)} for pair in pairs]
-        assert sum(Proven.WORSE in found or Proven.BETTER in found for found in states) <= most
+        assert sum(Proven.WORSE in proven or Proven.BETTER in proven for proven in states) <= most
 
 
 def test_a_real_regression_is_found_among_many_equal_sentences():
     equal = [(row(FORWARDS, tuple(around(5e6, n))), row(FORWARDS, tuple(around(5e6, 50 + n)))) for n in range(20)]
     slower = row(FORWARDS, tuple(around(5e6, 99))), row(FORWARDS, tuple(around(4.9e6, 98)))
-    found = compared(*equal, slower)
-    assert [item.state for item in found] == [Proven.NOTHING_PROVEN] * 20 + [Proven.WORSE]
+    sentences = compared(*equal, slower)
+    assert [sentence.state for sentence in sentences] == [Proven.NOTHING_PROVEN] * 20 + [Proven.WORSE]
     # what is shown agrees with what is decided
-    assert all(item.change is not None and item.change.high is not None for item in found)
-    assert found[-1].change.high < -0.01 and found[-1].change.confidence == pytest.approx(1 - 0.05 / 21)
+    assert all(sentence.change is not None and sentence.change.high is not None for sentence in sentences)
+    assert sentences[-1].change.high < -0.01 and sentences[-1].change.confidence == pytest.approx(1 - 0.05 / 21)
 
 
 def test_a_trial_without_an_upper_bound_is_not_left_out():
-    (found,) = compared((row(RECOVERS, (0.5, 0.5)), row(RECOVERS, (0.5, float("inf"), 0.5))))
-    assert found.state is Proven.NOT_COMPARED and "1 of 3 trials" in found.why_not
+    (sentence,) = compared((row(RECOVERS, (0.5, 0.5)), row(RECOVERS, (0.5, float("inf"), 0.5))))
+    assert sentence.state is Proven.NOT_COMPARED and "1 of 3 trials" in sentence.why_not
 
 
 @pytest.mark.parametrize(
@@ -340,8 +340,8 @@ def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
         return read_run(made_run(tmp_path, name, Sentence(LOAD), suite=suite))
 
     one, two, three, four = run("1", "A"), run("2", "B"), run("3", "B"), run("4", "C")
-    found = gate([three, four], [one, two], ComparisonRule())
-    assert [(pair.before, pair.after) for pair in found.pairs] == [(two, three), (None, four)]
-    assert [problem[-6:] for problem in found.problems] == ["'A': 1", "'C': 4"]
+    comparison = gate([three, four], [one, two], ComparisonRule())
+    assert [(pair.before, pair.after) for pair in comparison.pairs] == [(two, three), (None, four)]
+    assert [problem[-6:] for problem in comparison.problems] == ["'A': 1", "'C': 4"]
     (pair,) = gate([four], [one], ComparisonRule()).pairs
     assert pair.before is one  # the only ones: Robot names a suite by how it was called

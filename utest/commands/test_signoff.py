@@ -196,16 +196,16 @@ def test_the_pdf_carries_fonts_colours_and_files_along(printed: Path):
 
 
 UNDECIDABLE = "PDFA3B-STREAM-LENGTH-001"
-"""The validator takes a carriage return at the end of compressed data for a part of the line's end; veraPDF not."""
+"""The validator, not veraPDF, takes a last carriage return of compressed data for the line's end."""
 
 
 @pytest.mark.slow
 def test_the_pdf_is_an_archivable_one(printed: Path):
     """By a validator that knows nothing of what made it: ISO 19005-3, level B."""
     validator = pytest.importorskip("page", reason="needs page-validation")
-    found = validator.validate_pdf_bytes((printed / "signoff-draft.pdf").read_bytes(), profile="3b")
-    assert found.rules.total > 100
-    assert [str(failure.message) for failure in found.failures if failure.rule_id != UNDECIDABLE] == []
+    validation = validator.validate_pdf_bytes((printed / "signoff-draft.pdf").read_bytes(), profile="3b")
+    assert validation.rules.total > 100
+    assert [str(failure.message) for failure in validation.failures if failure.rule_id != UNDECIDABLE] == []
 
 
 @pytest.mark.slow

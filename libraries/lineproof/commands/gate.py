@@ -1,4 +1,4 @@
-"""``lineproof gate RUN``: may this go out? One exit status for CI, from verdicts and a baseline."""
+"""``lineproof gate RUN``: may this be released? One exit status for CI, from verdicts and a baseline."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ STATUS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that the command takes."""
-    parser.description = f"May this go out? {STATUS}"
+    parser.description = f"May this be released? {STATUS}"
     add_runs(parser)
     parser.add_argument("--baseline", metavar="RUN", action="append", default=[], help="the same, of what was good")
-    words = f"by how much something may be worse, in per cent of the baseline ({100 * ALLOWED:g})"
-    parser.add_argument("--allow", type=percent, default=ALLOWED, metavar="PERCENT", help=words)
-    words = "of all sentences together, between 0 and 1 (0.95)"
-    parser.add_argument("--confidence", type=number(0.01, 0.9999), default=0.95, help=words)
+    allowed = f"by how much something may be worse, in per cent of the baseline ({100 * ALLOWED:g})"
+    parser.add_argument("--allow", type=percent, default=ALLOWED, metavar="PERCENT", help=allowed)
+    confidence = "of all sentences together, between 0 and 1 (0.95)"
+    parser.add_argument("--confidence", type=number(0.01, 0.9999), default=0.95, help=confidence)
     parser.add_argument("--tag", metavar="NAME", help="where the exit status is 0: give RUN this name, as a baseline")
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit XML as well")
     add_forms(parser)
@@ -66,5 +66,5 @@ def _gate(arguments: argparse.Namespace) -> tuple[RunComparison, Sequence[Path]]
 
 
 def percent(text: str) -> float:
-    """Return the ratio that *text* in per cent is."""
+    """Return *text*, which is in per cent, as a ratio."""
     return number(0.1, 99.9)(text.removesuffix("%")) / 100

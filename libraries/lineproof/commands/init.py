@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files, say what is next; returns 0. Raises ConfigError before anything is written, or TestbedError."""
+    """Write the files, or none of them; returns 0. Raises ConfigError, TestbedError."""
     name = arguments.platform or arguments.name or "mybox"
     if not NAME.fullmatch(name):
         raise ConfigError(f"'{name}' cannot name a project's files; expected small letters, digits, '_' and '-'")

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. Raises ConfigError for what is no run or was altered, TestbedError if a file cannot be written."""
+    """Print the summary; returns 0. Raises ConfigError for what is no run or was altered."""
     named = [(name, read_run(folder)) for name in arguments.run_names for folder in runs_of(name)]
     refuse_one_run_twice(named)
     runs, first = tuple(summary_of(run) for _, run in named), named[0][1].path

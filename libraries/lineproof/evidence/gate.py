@@ -1,4 +1,4 @@
-"""May this go out? The verdicts of runs, and what is proven worse than a baseline, as one answer for CI.
+"""May this be released? The verdicts of runs, and what is proven worse than a baseline, as one answer for CI.
 
 A throughput that passes is compared by its margin: the loads that two searches proved to be carried, and not carried.
 Every other sentence is compared by what its trials measured (Welch's t-test), with Holm's correction over all of these
