@@ -68,18 +68,6 @@ def test_junit_holds_any_words():
 # --- names of runs
 
 
-def test_what_passes_alone_can_be_tagged_and_is_the_next_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD)
-    status, output = answer(capsys, before, "--tag", "release-24.03")
-    assert status == 0 and str(tmp_path / "baselines" / "release-24.03") in output
-    status, output = answer(capsys, after, "--baseline", "release-24.03")
-    assert status == 0 and f"baseline  {tmp_path / ID}" in output
-    failed = made_run(tmp_path / "failed", ID, Sentence(LOAD, verdict="FAIL"))
-    status, output = answer(capsys, failed, "--tag", "release")
-    assert status == 1 and "not tagged 'release'" in output
-    assert not (tmp_path / "failed" / "baselines").exists()
-
-
 def test_a_tag_never_means_another_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD)
     answer(capsys, before, "--tag", "release")

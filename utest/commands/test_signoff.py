@@ -40,15 +40,6 @@ from support.signoff_runs import (
 EVIL = "<script>alert(1)</script> {x} \x1b[2J ‮ </style> url(file:///etc/passwd)"
 
 
-def test_a_draft_says_why_it_is_not_to_be_signed(tmp_path: Path):
-    run = left_run(tmp_path, simulated=True)
-    assert main(["signoff", str(run), "--html-only", "--draft"]) == 0
-    shown = told((run / "signoff-draft.html").read_text())
-    assert "DRAFT: Acceptance sheet" in shown and "it is simulated, so that no router was measured" in shown
-    assert "Not to be signed: a draft." in shown and "SIMULATED – not a measurement" in shown
-    assert main(["verify", str(run)]) == 0, "the draft is derived"
-
-
 def test_a_waiver_counts_on_its_last_day_and_changes_no_verdict(tmp_path: Path):
     run = left_run(tmp_path, "INCONCLUSIVE", "FAIL")
     file = about(

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from pydantic import BaseModel
 from robot.libdoc import LibraryDocumentation
 
 from lineproof.ceilings import Card
-from lineproof.commands.main import BENCH_COMMANDS, COMMANDS, command_parser
+from lineproof.commands.main import BENCH_COMMANDS, COMMANDS
 from lineproof.config import _models_in
 from lineproof.core.goal import Goal
 from lineproof.core.traffic.profile_schema import ProfileFile
@@ -46,25 +45,12 @@ def surface() -> Iterator[str]:
     yield from ("# Everything that can be written", "", f"## {len(keywords)} keywords", "")
     yield from (f"- `{keyword.name}` {keyword.short_doc}" for keyword in keywords)
     yield from ("", f"## {len(COMMANDS) + len(BENCH_COMMANDS)} commands", "")
-    for name, summary in (COMMANDS | BENCH_COMMANDS).items():
-        yield f"- `lineproof {name}`: {summary} {' '.join(f'`{option}`' for option in _options(name))}"
+    yield from (f"- `lineproof {name}`: {summary}" for name, summary in (COMMANDS | BENCH_COMMANDS).items())
     yield from ("", f"## {len(VARIABLES)} [variables](docs/command-line.md#variables-of-a-run) of a run", "")
     yield from (f"- `{name}`" for name in VARIABLES)
     for file, model in FILES.items():
         yield from ("", f"## {file}", "")
         yield from _keys(model, ())
-
-
-def _options(command: str) -> list[str]:
-    """Return the options of *command* and of its actions; the bench's own parser has those of its commands."""
-    parsers, options = [command_parser([command])], set[str]()
-    for parser in parsers:
-        options |= {option for action in parser._actions for option in action.option_strings if option[:2] == "--"}
-        choices = (each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-        parsers += [
-            choice for named in choices for name, choice in named.items() if len(parsers) > 1 or name == command
-        ]
-    return sorted(options - {"--help", "--version"})
 
 
 def _keys(model: type[BaseModel], above: tuple[type[BaseModel], ...]) -> Iterator[str]:
