@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.rule import Ruling
@@ -34,11 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. The exit status is that of :data:`.gate.EXIT_STATUS`. Raises LineproofError."""
+    """Print the answer; returns its exit status, as :data:`.gate.EXIT_STATUS`. Raises LineproofError."""
     try:
         if arguments.tag is not None:
             check_tag(arguments.tag)
-        compared, folders = _gate(arguments)
+        compared = _gate(arguments)
     except LineproofError as error:
         if arguments.junit is not None:  # a report of an earlier job must not stand for this one
             write_whole(arguments.junit, junit(RunComparison(problems=[str(error)])))
@@ -49,20 +48,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.tag is not None:
         tagged = f"not tagged '{arguments.tag}': only what passes becomes a baseline"
         if compared.answer is Ruling.PASS:
-            tagged = f"tagged: {tag_runs(arguments.tag, folders)}"
+            tagged = f"tagged: {tag_runs(arguments.tag, [pair.after.path for pair in compared.pairs])}"
     print_document(gate_document(compared, tagged), arguments)
     return EXIT_STATUS[compared.answer]
 
 
-def _gate(arguments: argparse.Namespace) -> tuple[RunComparison, Sequence[Path]]:
-    folders = [(name, path) for name in arguments.run_names for path in runs_of(name)]
-    results = folders[0][1].resolve().parent
-    baseline = [(name, path) for name in arguments.baseline for path in runs_of(name, results)]
-    runs, before = ([(name, read_run(path)) for name, path in named] for named in (folders, baseline))
-    refuse_one_run_twice([*runs, *before])
+def _gate(arguments: argparse.Namespace) -> RunComparison:
+    runs = [(name, read_run(path)) for name in arguments.run_names for path in runs_of(name)]
+    results = runs[0][1].path.resolve().parent
+    baseline = [(name, read_run(path)) for name in arguments.baseline for path in runs_of(name, results)]
+    refuse_one_run_twice([*runs, *baseline])
     rule = ComparisonRule(arguments.confidence, arguments.allow)
-    compared = gate([run for _, run in runs], [run for _, run in before], rule)
-    return compared, [path for _, path in folders]
+    return gate([run for _, run in runs], [run for _, run in baseline], rule)
 
 
 def percent(text: str) -> float:
