@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import shutil
 import sys
 from dataclasses import replace
@@ -48,7 +47,7 @@ from support.made_runs import (
     write_run,
 )
 from support.paths import ROOT, VARIABLES
-from support.shown_commands import shown_calls
+from support.shown_commands import blocks, shown_calls
 
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
 ID = "20261122T205037Z-440fb6"
@@ -239,9 +238,9 @@ def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]
     output(capsys, "import", "results")
     store = HistoryStore(store_url(None, project / "results"))
     page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-    queries = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
-    assert queries
-    for statement in filter(str.strip, ";".join(queries).split(";")):
+    statements = [*filter(str.strip, ";".join(blocks("sql", page)).split(";"))]
+    assert statements
+    for statement in statements:
         assert store.rows(text(statement))
 
 

