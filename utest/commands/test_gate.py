@@ -17,6 +17,7 @@ from sqlalchemy import text
 
 from lineproof.commands.main import main
 from lineproof.core.goal import read_goal
+from lineproof.core.rule import Ruling
 from lineproof.errors import ConfigError
 from lineproof.evidence.gate import (
     ComparedSentence,
@@ -254,8 +255,9 @@ def row(words: str, sample: tuple[float, ...]) -> SentenceRow:
     return SentenceRow(requirement_record(sentence=words), sample, 0.0)
 
 
-def compared(*couples: tuple[SentenceRow, SentenceRow], allowed: float = 0.01) -> list[ComparedSentence]:
-    rule = ComparisonRule(allowed=allowed)
+def compared(*couples: tuple[SentenceRow, SentenceRow], allowed: float = 0.01, **later: Any) -> list[ComparedSentence]:
+    rule, later = ComparisonRule(allowed=allowed), {"run": "later", **later}
+    couples = tuple((old, replace(new, record=replace(new.record, **later))) for old, new in couples)
     sentences = [ComparedSentence(*couple, rule) for couple in couples]
     compare_sentences(sentences, rule)
     return sentences
@@ -294,6 +296,13 @@ def test_a_real_regression_is_found_among_many_equal_sentences():
     # what is shown agrees with what is decided
     assert all(sentence.change is not None and sentence.change.high is not None for sentence in sentences)
     assert sentences[-1].change.high < -0.01 and sentences[-1].change.confidence == pytest.approx(1 - 0.05 / 21)
+
+
+def test_a_run_that_goes_on_with_its_baseline_is_not_compared_by_the_same_trials():
+    both = row(FORWARDS, tuple(around(5e6, 1)))
+    (sentence,) = compared((both, both), runs={both.record.run: 20})
+    assert sentence.state is Proven.NOT_COMPARED and sentence.answer is Ruling.INCONCLUSIVE
+    assert sentence.why_not == f"both rest on trials of {both.record.run}"
 
 
 def test_a_trial_without_an_upper_bound_is_not_left_out():

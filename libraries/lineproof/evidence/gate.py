@@ -360,6 +360,8 @@ def _why_not(sentence: ComparedSentence) -> str:
         missing = [name for name, row in sides.items() if row.search is None]
         where = "either run" if len(missing) == len(sides) else "".join(missing)
         return f"margin not measured in {where}: {MARGIN_REMEDY}" if missing else ""
+    if shared := {old.run, *old.runs} & {new.run, *new.runs}:  # -v RESUME went on with it
+        return f"both rest on trials of {', '.join(sorted(shared))}"
     for name, row in sides.items():
         if endless := sum(not math.isfinite(value) for value in row.sample):
             return f"{endless} of {len(row.sample)} trials of {name} have no upper bound"
