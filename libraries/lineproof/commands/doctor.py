@@ -118,11 +118,11 @@ def run(arguments: argparse.Namespace) -> int:
     bad, odd = count[State.WRONG], count[State.WARNING]
     counts = f"{counted(len(done), 'check')}: {bad} wrong, {counted(odd, 'warning')}"
     lines = [*map(str, done), counts] if arguments.json else [counts]
-    rows = [
+    results = [
         {"check": check.name, "state": check.state.value, "finding": check.finding, "details": str(check.details)}
         for check in done
     ]
-    data = {"testbed": arguments.testbed, "platform": arguments.platform, "checks": rows}
+    data = {"testbed": arguments.testbed, "platform": arguments.platform, "checks": results}
     print_lines(lines, data, arguments.json)
     return 1 if bad else 0
 
