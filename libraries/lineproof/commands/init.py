@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in files:
         print(f"wrote {path}")
     print(f"Next: robot --outputdir results tests/{name}.robot (simulated; it measures no router)")
+    print(f"Without a promise: lineproof measure simulated --platform {name} (how much it carries)")
     if "file:" in (here_only := requirement("bench")):
         print(f"tox needs LINEPROOF='{here_only}': it was installed from a path, which no file of a project names")
     return 0
