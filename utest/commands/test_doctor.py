@@ -74,37 +74,23 @@ def test_the_netns_testbed_passes(tmp_path: Path):
 SET = "vppctl set ip neighbor TenGigabitEthernet3/0/0 100.65.1.2 02:00:00:00:00:01 static"
 
 
-def unprepared(home: Path) -> Path:
-    """The project *home*, whose testbed ``lab`` says ``prepare: none``."""
-    file = home / "variables" / "testbeds" / "lab.yaml"
-    file.write_text(file.read_text().replace("prepare: configure", "prepare: none"), encoding="utf-8")
-    return home
-
-
-def test_a_missing_neighbour_is_wrong_and_ends_a_run_before_any_traffic(tmp_path: Path) -> None:
+def test_a_missing_or_wrong_neighbour_is_wrong_and_ends_a_run_before_any_traffic(tmp_path: Path) -> None:
+    """IPv6 entries are read, too."""
     with served(tmp_path, "--bare") as bench:
-        home = unprepared(bench.project(tmp_path))
-        done = lineproof(tmp_path, "doctor", "lab", "--platform", "netgate6100", cwd=home)
-        suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 10 kpps")
-        run = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
-    (line,) = [row for row in done.stdout.splitlines() if "router neighbour 100.65.1.2" in row]
-    assert line.startswith("wrong  ") and f"'{SET}' on the router sets it" in line
-    assert "if the router's next hop is another address, fix 'peer' of 'sides'" in line
-    message = run.tests["The Test"][1]
-    assert "no neighbour entry for 100.65.1.2" in message and SET in message, message
-
-
-def test_an_ipv6_entry_that_is_there_is_read_too(tmp_path: Path) -> None:
-    with served(tmp_path) as bench:
-        home = unprepared(bench.project(tmp_path))
+        home = changed(tmp_path, bench, ("prepare: configure", "prepare: none"))
         with closing(SshShell(bench.router)) as shell:
             entry = "TenGigabitEthernet3/0/0 2001:2::6441:102 02:00:00:00:00:99 static"
             assert shell(f"vppctl set ip neighbor {entry}", 10).status == 0
-        done = lineproof(tmp_path, "doctor", "lab", "--platform", "netgate6100", "--listen", "0", cwd=home)
-    (line,) = [row for row in done.stdout.splitlines() if "router neighbour 2001:" in row]
-    assert (
-        line.startswith("wrong  ") and "has 02:00:00:00:00:99, and the generator's port has 02:00:00:00:00:01" in line
-    )
+        printed = of_lab(tmp_path, home).stdout
+        suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 10 kpps")
+        run = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
+    (missing,) = re.findall(r"^wrong +router neighbour 100\.65\.1\.2: (.*)", printed, re.MULTILINE)
+    assert f"'{SET}' on the router sets it" in missing
+    assert "if the router's next hop is another address, fix 'peer' of 'sides'" in missing
+    (other,) = re.findall(r"^wrong +router neighbour 2001:\S+: (.*)", printed, re.MULTILINE)
+    assert "has 02:00:00:00:00:99, and the generator's port has 02:00:00:00:00:01" in other
+    message = run.tests["The Test"][1]
+    assert "no neighbour entry for 100.65.1.2" in message and SET in message, message
 
 
 def test_a_card_that_drops_what_the_router_sends_is_named_where_no_frame_comes_back(
