@@ -54,14 +54,6 @@ def of_lab(folder: Path, root: Path, *more: str) -> subprocess.CompletedProcess[
     return doctor(folder, "lab", "--platform", "netgate6100", "--listen", "0.2", *more, root=root)
 
 
-def test_a_server_that_counts_latency_coarsely_is_a_warning(tmp_path: Path) -> None:
-    home = robot_run.project(tmp_path)
-    file = home / "variables" / "testbeds" / "simulated.yaml"
-    file.write_text(file.read_text(encoding="utf-8") + "habits: [{kind: coarse latency}]\n", encoding="utf-8")
-    done = doctor(tmp_path, "simulated", "--platform", "netgate6100", "--listen", "0", root=home)
-    assert "warning  latency: counted in histograms of one digit" in done.stdout, done.stdout
-
-
 @pytest.mark.netns
 def test_the_netns_testbed_passes(tmp_path: Path):
     done = doctor(tmp_path, "netns", "--platform", "linux_router", "--traffic")

@@ -28,16 +28,16 @@ from support.hostile_ssh import HostileServer, OpenHouse
 
 NOISY = """\
 testbed: noisy
-description: a bridge beside a ConnectX that Linux lets send pause frames
+description: a bridge beside a ConnectX that Linux lets send pause frames, a TRex without --hdrh
 kind: simulated
 nic: mlx5
-faults:
-  - {kind: foreign frames, start: 0, port: 1}
+faults: [{kind: foreign frames, start: 0, port: 1}]
+habits: [{kind: coarse latency}]
 """
 
 
 @pytest.mark.slow
-def test_what_comes_unasked_is_named_and_flow_control_with_its_remedy(tmp_path: Path) -> None:
+def test_what_comes_unasked_is_named_and_flow_control_and_coarse_latency_with_their_remedy(tmp_path: Path) -> None:
     home = robot_run.project(tmp_path)
     (home / "variables" / "testbeds" / "noisy.yaml").write_text(NOISY)
     done = lineproof(tmp_path, "doctor", "noisy", "--platform", "netgate6100", "--listen", "20", cwd=home)
@@ -48,6 +48,7 @@ def test_what_comes_unasked_is_named_and_flow_control_with_its_remedy(tmp_path: 
     assert re.search(r"warning  noise: port 1: spanning tree from 02:00:00:00:00:fe, every (1\.[6-9]|2)", shown), shown
     assert "a trial of 10 s may count 6 of them" in shown or "a trial of 10 s may count 7 of them" in shown
     assert "flow control is on (rx and tx); switch it off: 'portattr -p 0 --fc none' in TRex's console" in shown
+    assert "warning  latency: counted in histograms of one digit" in shown
 
 
 @pytest.mark.parametrize(
