@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -13,6 +12,7 @@ from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.settings import read_testbed
 from support.paths import ROOT
+from support.shown_commands import blocks, shown_calls
 
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "validation").glob("*.md")]
@@ -40,6 +40,11 @@ def test_every_page_of_the_documentation_is_in_its_list() -> None:
     listed = set(re.findall(r"\]\(([\w/-]+\.md)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8")))
     pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
     assert pages - listed == {"README.md"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(ROOT / "docs" / "ci").iterdir()], ids=lambda page: page.name)
+def test_commands_that_pages_show_are_ours(page: Path) -> None:
+    assert all(call.command for call in shown_calls(page))
 
 
 FOLDERS = ("libraries", "resources", "tests", "utest", "validation", "variables")
@@ -73,24 +78,19 @@ def test_files_that_pages_for_developers_name_exist() -> None:
 SHOWN = ("variables/platforms/examplebox.yaml", "variables/testbeds/examplebox.yaml", "tests/examplebox.robot")
 
 
-def fences(document: Path) -> list[tuple[str, str]]:
-    """Return the language and the text of each fenced block."""
-    return re.findall(r"^```(\w+)\n(.*?)^```$", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-
-
 def test_the_walk_through_shows_the_files_of_the_tree() -> None:
-    walk = fences(ROOT / "docs" / "adding-a-platform.md")
+    walk = (ROOT / "docs" / "adding-a-platform.md").read_text(encoding="utf-8")
     # a file begins with a comment, and what is only a part of one does not
-    files = [text for language, text in walk if language == "yaml" and text.startswith("# ")]
-    files += [text for language, text in walk if language == "robotframework"]
+    files = [text for text in blocks("yaml", walk) if text.startswith("# ")]
+    files += blocks("robotframework", walk)
     assert files == [(ROOT / name).read_text(encoding="utf-8") for name in SHOWN]
 
 
 def test_the_sentences_at_the_top_of_the_readme() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 500
-    top = next(text for language, text in fences(ROOT / "README.md") if language == "robotframework")
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(page.split()) <= 500
     plan = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "standard")
-    shown = [line.strip() for line in top.splitlines() if is_sentence(line.strip())]
+    shown = [line.strip() for line in next(blocks("robotframework", page)).splitlines() if is_sentence(line.strip())]
     assert len(shown) == 3
     for sentence in shown:
         plan.requirement(sentence)
@@ -98,6 +98,6 @@ def test_the_sentences_at_the_top_of_the_readme() -> None:
 
 def test_the_rehearsal_on_a_real_kernel_names_a_testbed_that_is_one(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "first-hardware-run.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"```yaml\n( +testbed: rehearsal.*?)```", page, re.DOTALL)
-    (tmp_path / "rehearsal.yaml").write_text(dedent(text), encoding="utf-8")
+    (text,) = (text for text in blocks("yaml", page) if text.startswith("testbed: rehearsal"))
+    (tmp_path / "rehearsal.yaml").write_text(text, encoding="utf-8")
     assert read_testbed(tmp_path, "rehearsal").prepare == "configure"

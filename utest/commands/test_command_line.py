@@ -23,8 +23,9 @@ from lineproof.project import Project
 from lineproof.session.plan import Plan
 from support import robot_run
 from support.command_line import PROGRAM, environment, lineproof
-from support.paths import ROOT
+from support.paths import ROOT, VARIABLES
 from support.simulated_session import started
+from support.surface import surface
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +35,12 @@ DOCS = ROOT / "docs" / "command-line.md"
 def test_the_document_has_every_command() -> None:
     rows = re.findall(r"^\| `lineproof (\w+)", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [*COMMANDS, *BENCH_COMMANDS]
+
+
+def test_one_page_has_everything_that_a_user_can_write() -> None:
+    lines = [*surface()]
+    assert {"- `platform` (needed)", "- `kind` (needed)", "        - `step`", "- `TESTBED`"} <= {*lines}
+    assert all(any(line.startswith(f"- `lineproof {name}`: ") for line in lines) for name in COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +65,7 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
         (">/dev/full", 2, "lineproof: the output cannot be written: No space left on device\n"),
         (">&-", 1, ""),
     ):
-        found = subprocess.run(
+        done = subprocess.run(
             f"{shlex.join(PROGRAM)} check {shell}",
             shell=True,
             cwd=tmp_path,
@@ -68,7 +75,7 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
             timeout=90,
             check=False,
         )
-        assert (found.returncode, found.stderr) == (status, errors)
+        assert (done.returncode, done.stderr) == (status, errors)
 
 
 @pytest.mark.parametrize(
@@ -87,24 +94,24 @@ def test_completion(line: str, offered: set[str], tmp_path: Path) -> None:
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
     }
-    found = lineproof(tmp_path, variables=completing)
-    assert found.stderr == ""
+    done = lineproof(tmp_path, variables=completing)
+    assert done.stderr == ""
     assert {word.strip() for word in answer.read_text().split("\013")} == offered
 
 
 def test_measure_leaves_a_matrix_of_what_is_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    words = ("--frames", "64b imix", "--flows", "1-flow", "--directions", "unidirectional")
+    options = ("--frames", "64b imix", "--flows", "1-flow", "--directions", "unidirectional")
     project = "--project", str(ROOT), "--results", str(tmp_path / "results")
-    found = lineproof(tmp_path, "measure", "simulated", "--platform", "netgate6100", *words, *project)
-    assert found.returncode == 0, found.stdout + found.stderr
+    done = lineproof(tmp_path, "measure", "simulated", "--platform", "netgate6100", *options, *project)
+    assert done.returncode == 0, done.stdout + done.stderr
     figures = r"(?:≥ )?([\d.]+)(?: to [\d.]+)? Mpps +([\d.]+) +([\d.]+) "
-    rows = re.findall(rf"^(64b|imix) 1-flow unidirectional +{figures}", found.stdout, re.MULTILINE)
+    rows = re.findall(rf"^(64b|imix) 1-flow unidirectional +{figures}", done.stdout, re.MULTILINE)
     (small, *of_small), (mix, *of_mix) = rows
     assert (small, mix) == ("64b", "imix") and float(of_small[0]) > float(of_mix[0]) > 1
     mpps, gigabits, percent = map(float, of_small)
     assert gigabits == pytest.approx(mpps * 0.672, rel=1e-3) == pytest.approx(percent / 10, rel=1e-2)
-    assert "SIMULATED" in found.stdout
+    assert "SIMULATED" in done.stdout
     (kept,) = (tmp_path / "results").glob("*/results.jsonl")
     assert json.loads(kept.read_text().partition("\n")[0])["method"] == "scaling over traffic"
 
@@ -114,7 +121,7 @@ CALL = shlex.join(PROGRAM)
 
 
 def shell(folder: Path, script: str) -> tuple[int, str]:
-    found = subprocess.run(
+    done = subprocess.run(
         ["sh", "-c", script],
         cwd=folder,
         env=environment(folder),
@@ -123,9 +130,9 @@ def shell(folder: Path, script: str) -> tuple[int, str]:
         timeout=100,
         check=False,
     )
-    text = found.stdout.decode(errors="replace")
+    text = done.stdout.decode(errors="replace")
     assert not RAW.search(text), text
-    return found.returncode, text
+    return done.returncode, text
 
 
 @pytest.mark.parametrize(
@@ -140,9 +147,9 @@ def shell(folder: Path, script: str) -> tuple[int, str]:
     ],
 )
 def test_a_command_in_an_odd_environment(script: str, status: int, says: str, tmp_path: Path) -> None:
-    found, text = shell(tmp_path, script)
+    ended, text = shell(tmp_path, script)
     assert says in text
-    assert found == status
+    assert ended == status
 
 
 def test_python_m_forgets_the_current_folder_as_soon_as_this_package_begins(tmp_path: Path) -> None:
@@ -163,34 +170,31 @@ def test_a_platform_that_no_simulation_has_and_a_project_without_suites_are_name
     assert lineproof(tmp_path, "init", "mybox").returncode == 0
     platform = tmp_path / "variables" / "platforms" / "mybox.yaml"
     platform.write_text(re.sub("shell: .*", "shell: none", platform.read_text()))
-    found = check(tmp_path)
-    assert found.returncode == 1 and "'shell: none' is hardware" in found.stdout
+    done = check(tmp_path)
+    assert done.returncode == 1 and "'shell: none' is hardware" in done.stdout
     (tmp_path / "tests" / "mybox.robot").unlink()
     assert f"no suite: there is none in {tmp_path / 'tests'}" in check(tmp_path).stdout
 
 
 def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> None:
-    goals, profiles, cards = (tmp_path / "variables" / kind for kind in ("goals", "profiles", "generators"))
-    for folder in (goals, profiles, cards):
-        folder.mkdir(parents=True)
-    shipped = ROOT / "variables"
-    (goals / "standard.yaml").write_text((shipped / "goals" / "standard.yaml").read_text() + "# mine\n")
-    (goals / "quick.yaml").write_text((shipped / "goals" / "quick.yaml").read_text())
-    (cards / "virtual.yaml").write_text((shipped / "generators" / "virtual.yaml").read_text() + "# mine\n")
-    (profiles / "own.yaml").write_text(
-        "entries:\n- {kind: mix, name: imix, frames: [{size: 64, weight: 1}], about: x}\n"
-        "- {kind: mix, name: mine, frames: [{size: 64, weight: 1}], about: x}\n"
-    )
-    found = check(tmp_path, "--json")
-    assert found.returncode == 0, found.stdout + found.stderr
-    warnings = json.loads(found.stdout)["warnings"]
-    assert [words.split(": ")[0] for words in warnings] == [
-        str(goals / "standard.yaml"),
-        str(profiles / "own.yaml"),
-        str(cards / "virtual.yaml"),
-    ]
-    assert "promise of goal 'standard'" in warnings[0] and "'imix' takes the place" in warnings[1]
-    assert check(tmp_path).stdout.startswith(f"warning: {goals / 'standard.yaml'}: takes the place of")
+    own = {
+        "goals/standard.yaml": (VARIABLES / "goals/standard.yaml").read_text() + "# mine\n",
+        "goals/quick.yaml": (VARIABLES / "goals/quick.yaml").read_text(),
+        "generators/virtual.yaml": (VARIABLES / "generators/virtual.yaml").read_text() + "# mine\n",
+        "profiles/own.yaml": "entries:\n"
+        "- {kind: mix, name: imix, frames: [{size: 64, weight: 1}], about: x}\n"
+        "- {kind: mix, name: mine, frames: [{size: 64, weight: 1}], about: x}\n",
+    }
+    for file, text in own.items():
+        path = tmp_path / "variables" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    done = check(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    goal, profile, card, _ = done.stdout.splitlines()
+    for line, name in ((goal, "goals/standard"), (profile, "profiles/own"), (card, "generators/virtual")):
+        assert line.startswith(f"warning: {tmp_path / 'variables' / name}.yaml: ")
+    assert "promise of goal 'standard'" in goal and "'imix' takes the place" in profile
 
 
 def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) -> None:
@@ -199,9 +203,9 @@ def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) 
     suite = robot_run.write_suite(
         tmp_path, "64b unidirectional ≥ 1 Mpps", setup="Open Testbed For    mine    software=vpp"
     )
-    found = lineproof(tmp_path, "check", "--project", str(home), str(suite), "-v", f"PROJECT:{home}")
-    assert found.returncode == 1 and found.stdout.count("mine.yaml") == 3, found.stdout + found.stderr
-    assert "3 problems in " in found.stdout
+    done = lineproof(tmp_path, "check", "--project", str(home), str(suite), "-v", f"PROJECT:{home}")
+    assert done.returncode == 1 and done.stdout.count("mine.yaml") == 3, done.stdout + done.stderr
+    assert "3 problems in " in done.stdout
 
 
 # -- from 'lineproof calibrate' to verdicts that use the generator's ceiling
@@ -217,20 +221,20 @@ Below
 
 def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Path):
     folder = tmp_path / "calibrations"
-    words = ("simulated", "--platform", "netgate6100", "--bidirectional", "--traffic", "64b", "1514b")
+    measured = ("simulated", "--platform", "netgate6100", "--bidirectional", "--traffic", "64b", "1514b")
     options = ("--goal", "quick", "--calibrations", str(folder))
-    done = lineproof(tmp_path, "calibrate", *words, *options, cwd=robot_run.ROOT)
+    done = lineproof(tmp_path, "calibrate", *measured, *options, cwd=robot_run.ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     known = read_calibration(folder, "simulated", "netgate6100")
     assert known is not None
-    assert [(item.traffic, item.bidirectional) for item in known.ceilings] == [("64b", True), ("1514b", True)]
-    assert all(item.latency is not None for item in known.ceilings)
-    watched = [item.watched for item in known.ceilings if item.watched is not None]
-    assert [(item.trials, item.lossy, item.most_lost) for item in watched] == [(20, 0, 0)] * 2
+    assert [(ceiling.traffic, ceiling.bidirectional) for ceiling in known.ceilings] == [("64b", True), ("1514b", True)]
+    assert all(ceiling.latency is not None for ceiling in known.ceilings)
+    watched = [ceiling.watched for ceiling in known.ceilings if ceiling.watched is not None]
+    assert [(watch.trials, watch.lossy, watch.most_lost) for watch in watched] == [(20, 0, 0)] * 2
 
     suite = robot_run.write_tests(tmp_path, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
-    found = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{folder}")
-    messages = {name: message for name, (_, message) in found.tests.items()}
+    ran = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{folder}")
+    messages = {name: message for name, (_, message) in ran.tests.items()}
     assert messages["Above"].startswith("INCONCLUSIVE: ")
     assert "calibrated on 20" in messages["Above"]
     assert messages["Below"].startswith("FAIL: ") and "calibrated" not in messages["Below"]
@@ -253,11 +257,11 @@ def test_a_ceiling_that_is_not_found_leaves_the_others(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(calibrate, "find_ceiling", find_the_second)
     plan = Plan.read(Project.find(ROOT), "netgate6100", None, "simulated", "quick", tmp_path)
-    profiles = [plan.catalogue.profile([words]) for words in ("imix", "1514b")]
+    profiles = [plan.catalogue.profile([traffic]) for traffic in ("imix", "1514b")]
     with pytest.raises(TestbedError, match=r"1 of 2 ceilings .*: imix unidirectional: nothing is offered \(CPU steal"):
         calibrate.calibrate(plan, profiles, [False], 1, 0.2, tmp_path, print)
     known = read_calibration(tmp_path, "simulated", "netgate6100")
-    assert known is not None and [item.traffic for item in known.ceilings] == ["1514b"]
+    assert known is not None and [ceiling.traffic for ceiling in known.ceilings] == ["1514b"]
 
 
 def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path):
@@ -272,9 +276,9 @@ def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path):
 
 
 def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
-    words = ("calibrate", "simulated", "--platform", "netgate6100", "--duration", "30")
+    command = ("calibrate", "simulated", "--platform", "netgate6100", "--duration", "30")
     with subprocess.Popen(
-        [*PROGRAM, *words, "--calibrations", str(tmp_path / "calibrations")],
+        [*PROGRAM, *command, "--calibrations", str(tmp_path / "calibrations")],
         stdout=subprocess.PIPE,
         text=True,
         env=environment(tmp_path),
@@ -290,5 +294,5 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
     assert "kept in" in rest
     known = read_calibration(tmp_path / "calibrations", "simulated", "netgate6100")
     assert known is not None
-    assert [item.traffic for item in known.ceilings] == ["64b"]
+    assert [ceiling.traffic for ceiling in known.ceilings] == ["64b"]
     assert robot_run.processes_of(tmp_path) == []

@@ -1,10 +1,9 @@
-"""docs/first-hardware-run.md is walked from an empty folder to its last command, against cards that are played."""
+"""docs/first-hardware-run.md from an empty folder to its last command, with simulated cards."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from lineproof.system.login import Login
 from support import robot_run
 from support.paths import ROOT
 from support.served_bench import ServedBench, served
+from support.shown_commands import blocks
 
 PAGE = (ROOT / "docs" / "first-hardware-run.md").read_text(encoding="utf-8")
 CHECKLIST = PAGE[PAGE.index("## Checklist") : PAGE.index("## Doctor")]
@@ -26,12 +26,6 @@ LESS = {
     "lineproof doctor": ["--listen", "0.5"],
 }
 """Options of a command so that it takes seconds."""
-
-
-def blocks(language: str, text: str) -> Iterator[str]:
-    """The code blocks of *text* in *language*, without the indentation of their list."""
-    for indent, body in re.findall(rf"^( *)```{language}\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
-        yield re.sub(rf"^{indent}", "", body, flags=re.MULTILINE)
 
 
 COMMANDS = [line for block in blocks("sh", CHECKLIST) for line in block.splitlines()]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import re
-import shlex
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 from junitparser import JUnitXml
 from sqlalchemy import text
 
-from lineproof.commands.main import command_parser, main
+from lineproof.commands.main import main
 from lineproof.core.goal import read_goal
+from lineproof.core.rule import Ruling
 from lineproof.errors import ConfigError
 from lineproof.evidence.gate import (
     ComparedSentence,
@@ -33,6 +32,8 @@ from lineproof.evidence.history.store import HistoryStore, store_url
 from lineproof.evidence.run import read_run
 from lineproof.evidence.summary import SentenceRow
 from lineproof.generators.base import GeneratorPort
+from lineproof.project import Project
+from lineproof.session.plan import Plan
 from support.evidence_builders import promised, requirement_record
 from support.made_runs import (
     FORWARDS,
@@ -47,6 +48,7 @@ from support.made_runs import (
     write_run,
 )
 from support.paths import ROOT, VARIABLES
+from support.shown_commands import blocks, shown_calls
 
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
 ID = "20261122T205037Z-440fb6"
@@ -64,18 +66,6 @@ def test_junit_holds_any_words():
 
 
 # --- names of runs
-
-
-def test_what_passes_alone_can_be_tagged_and_is_the_next_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD)
-    status, output = answer(capsys, before, "--tag", "release-24.03")
-    assert status == 0 and str(tmp_path / "baselines" / "release-24.03") in output
-    status, output = answer(capsys, after, "--baseline", "release-24.03")
-    assert status == 0 and f"baseline  {tmp_path / ID}" in output
-    failed = made_run(tmp_path / "failed", ID, Sentence(LOAD, verdict="FAIL"))
-    status, output = answer(capsys, failed, "--tag", "release")
-    assert status == 1 and "not tagged 'release'" in output
-    assert not (tmp_path / "failed" / "baselines").exists()
 
 
 def test_a_tag_never_means_another_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -117,33 +107,20 @@ def test_an_execution_of_several_suites_is_one_name(
     with pytest.raises(ConfigError, match="2 executions in results begin with '2026'"):
         main(["gate", "2026"])
     answer(capsys, LATER, "--tag", "both")
-    assert answer(capsys, LATER, "--baseline", "both")[1].startswith("PASS: 2 PASS, ")
+    assert answer(capsys, ID, "--baseline", "both")[1].startswith("PASS: 2 PASS, ")
 
 
-# -- the examples for CI servers have commands that this program has
-
-
-GITHUB, GITLAB = (ROOT / "docs" / "ci" / name for name in ("github-actions.yml", "gitlab-ci.yml"))
-
-
-def commands(path: Path) -> list[str]:
-    """The lines of shell in an example."""
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if path == GITHUB:
-        return [step["run"] for step in found["jobs"]["acceptance"]["steps"] if "run" in step]
-    job: dict[str, Any] = found["acceptance"]
-    return [*job["before_script"], *job["script"]]
-
-
-@pytest.mark.parametrize("path", [GITHUB, GITLAB])
-def test_its_commands_are_ours(path: Path):
-    lines = [line for line in commands(path) if line.startswith("lineproof ")]
-    assert sum(line.startswith("lineproof gate") for line in lines) == 2
-    for line in lines:
-        words = shlex.split(re.split(r" (?:\|\||>)", line)[0])[1:]
-        arguments = command_parser(words[:1]).parse_args(words)
-        if words[0] == "gate":
-            assert (arguments.run_names, arguments.baseline, arguments.allow) == (["out"], ["$BASELINE"], 0.01)
+@pytest.mark.parametrize("command", [("gate", "{}", "--baseline"), ("gate", "{}"), ("summary", "{}")])
+@pytest.mark.parametrize("name", [f"results/{ID}", ID, ID[:12], "results", "release", "copy"])
+def test_a_run_is_not_beside_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = made_run(tmp_path / "results", ID, *GOOD)
+    shutil.copytree(run, tmp_path / "copy")
+    assert main(["gate", str(run), "--tag", "release"]) == 0
+    with pytest.raises(ConfigError, match=f"^'{run}' and '{name}' are one run, {ID}"):
+        main([*(word.format(run) for word in command), name])
 
 
 # -- ``lineproof init``: what a new project's tox installs. The rest: ``suites/test_installed.py``
@@ -176,6 +153,17 @@ def test_tox_installs_what_is_installed_here(
     assert ("LINEPROOF='lineproof[bench] @ file:" in capsys.readouterr().out) == ("file:" in str(origin))
 
 
+def test_the_files_of_a_new_project_say_how_to_do_without_hardware(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["init", "box"])
+    calls = [*shown_calls(tmp_path / "variables" / "testbeds" / "lab.yaml")]
+    assert {"measure", "doctor"} == {call.command for call in calls}
+    for call in calls:
+        Plan.read(Project.find(), call.platform, call.software, call.testbed, "quick")
+
+
 # -- ``lineproof history``: import and trend, as a person uses them
 
 
@@ -194,8 +182,8 @@ def output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def trend(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     output(capsys, "import", "results")
-    found: dict[str, Any] = json.loads(output(capsys, "trend", "--json", *words))
-    return found
+    answer: dict[str, Any] = json.loads(output(capsys, "trend", "--json", *words))
+    return answer
 
 
 def test_unlike_things_have_tables_of_their_own(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,9 +211,9 @@ def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsy
     for day in range(12):
         margin = None if day in (4, 5, 6) else (1.08, 1.09)
         write_run(project / "results", day, few(5e6, day), sentence="64b unidirectional ≥ 5 Mpps", margin=margin)
-    found = trend(capsys)
-    assert {point["kind"] for point in found["points"]} == {"capacity", "at least"}
-    assert found["changes"] == []
+    answer = trend(capsys)
+    assert {point["kind"] for point in answer["points"]} == {"capacity", "at least"}
+    assert answer["changes"] == []
 
 
 @pytest.mark.parametrize("sentence", [SENTENCE, "64b unidirectional loses ≤ 60 % at 5 Mpps"])
@@ -251,9 +239,9 @@ def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]
     output(capsys, "import", "results")
     store = HistoryStore(store_url(None, project / "results"))
     page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-    queries = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
-    assert queries
-    for statement in filter(str.strip, ";".join(queries).split(";")):
+    statements = [*filter(str.strip, ";".join(blocks("sql", page)).split(";"))]
+    assert statements
+    for statement in statements:
         assert store.rows(text(statement))
 
 
@@ -267,8 +255,9 @@ def row(words: str, sample: tuple[float, ...]) -> SentenceRow:
     return SentenceRow(requirement_record(sentence=words), sample, 0.0)
 
 
-def compared(*couples: tuple[SentenceRow, SentenceRow], allowed: float = 0.01) -> list[ComparedSentence]:
-    rule = ComparisonRule(allowed=allowed)
+def compared(*couples: tuple[SentenceRow, SentenceRow], allowed: float = 0.01, **later: Any) -> list[ComparedSentence]:
+    rule, later = ComparisonRule(allowed=allowed), {"run": "later", **later}
+    couples = tuple((old, replace(new, record=replace(new.record, **later))) for old, new in couples)
     sentences = [ComparedSentence(*couple, rule) for couple in couples]
     compare_sentences(sentences, rule)
     return sentences
@@ -280,14 +269,14 @@ def state(before: SentenceRow, after: SentenceRow) -> Proven:
 
 def test_a_loss_is_related_to_the_threshold_as_that_of_the_baseline_may_be_none():
     none, to_nothing = (0.0,) * 7, LOSES.replace("2 %", "0 %")
-    (found,) = compared((row(LOSES, none), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))))
-    assert found.state is Proven.WORSE and found.change is not None and found.change.of == "the threshold"
+    (sentence,) = compared((row(LOSES, none), row(LOSES, tuple(around(0.1, 1, 0.1, 7)))))
+    assert sentence.state is Proven.WORSE and sentence.change is not None and sentence.change.of == "the threshold"
     assert state(row(to_nothing, none), row(to_nothing, none)) is Proven.NOTHING_PROVEN
     assert state(row(to_nothing, none), row(to_nothing, (*none, 1e-5))) is Proven.NOT_COMPARED
 
 
 def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
-    """A/A: 70 pairs of runs of the same router, with 12 sentences each; 5 % of 70 and three standard deviations."""
+    """70 pairs of runs of one router, 12 sentences each; 5 % of 70, and three standard deviations."""
     chance = random.Random(20261122)
 
     def equal() -> SentenceRow:
@@ -296,22 +285,29 @@ def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
     for allowed, most in ((0.001, 8), (0.01, 2)):
         pairs = ([(equal(), equal()) for _ in range(12)] for _ in range(70))
         states = [{each.state for each in compared(*pair, allowed=allowed)} for pair in pairs]
-        assert sum(Proven.WORSE in found or Proven.BETTER in found for found in states) <= most
+        assert sum(Proven.WORSE in proven or Proven.BETTER in proven for proven in states) <= most
 
 
 def test_a_real_regression_is_found_among_many_equal_sentences():
     equal = [(row(FORWARDS, tuple(around(5e6, n))), row(FORWARDS, tuple(around(5e6, 50 + n)))) for n in range(20)]
     slower = row(FORWARDS, tuple(around(5e6, 99))), row(FORWARDS, tuple(around(4.9e6, 98)))
-    found = compared(*equal, slower)
-    assert [item.state for item in found] == [Proven.NOTHING_PROVEN] * 20 + [Proven.WORSE]
+    sentences = compared(*equal, slower)
+    assert [sentence.state for sentence in sentences] == [Proven.NOTHING_PROVEN] * 20 + [Proven.WORSE]
     # what is shown agrees with what is decided
-    assert all(item.change is not None and item.change.high is not None for item in found)
-    assert found[-1].change.high < -0.01 and found[-1].change.confidence == pytest.approx(1 - 0.05 / 21)
+    assert all(sentence.change is not None and sentence.change.high is not None for sentence in sentences)
+    assert sentences[-1].change.high < -0.01 and sentences[-1].change.confidence == pytest.approx(1 - 0.05 / 21)
+
+
+def test_a_run_that_goes_on_with_its_baseline_is_not_compared_by_the_same_trials():
+    both = row(FORWARDS, tuple(around(5e6, 1)))
+    (sentence,) = compared((both, both), runs={both.record.run: 20})
+    assert sentence.state is Proven.NOT_COMPARED and sentence.answer is Ruling.INCONCLUSIVE
+    assert sentence.why_not == f"both rest on trials of {both.record.run}"
 
 
 def test_a_trial_without_an_upper_bound_is_not_left_out():
-    (found,) = compared((row(RECOVERS, (0.5, 0.5)), row(RECOVERS, (0.5, float("inf"), 0.5))))
-    assert found.state is Proven.NOT_COMPARED and "1 of 3 trials" in found.why_not
+    (sentence,) = compared((row(RECOVERS, (0.5, 0.5)), row(RECOVERS, (0.5, float("inf"), 0.5))))
+    assert sentence.state is Proven.NOT_COMPARED and "1 of 3 trials" in sentence.why_not
 
 
 @pytest.mark.parametrize(
@@ -340,8 +336,8 @@ def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
         return read_run(made_run(tmp_path, name, Sentence(LOAD), suite=suite))
 
     one, two, three, four = run("1", "A"), run("2", "B"), run("3", "B"), run("4", "C")
-    found = gate([three, four], [one, two], ComparisonRule())
-    assert [(pair.before, pair.after) for pair in found.pairs] == [(two, three), (None, four)]
-    assert [problem[-6:] for problem in found.problems] == ["'A': 1", "'C': 4"]
+    comparison = gate([three, four], [one, two], ComparisonRule())
+    assert [(pair.before, pair.after) for pair in comparison.pairs] == [(two, three), (None, four)]
+    assert [problem[-6:] for problem in comparison.problems] == ["'A': 1", "'C': 4"]
     (pair,) = gate([four], [one], ComparisonRule()).pairs
     assert pair.before is one  # the only ones: Robot names a suite by how it was called

@@ -40,15 +40,6 @@ from support.signoff_runs import (
 EVIL = "<script>alert(1)</script> {x} \x1b[2J ‮ </style> url(file:///etc/passwd)"
 
 
-def test_a_draft_says_why_it_is_not_to_be_signed(tmp_path: Path):
-    run = left_run(tmp_path, simulated=True)
-    assert main(["signoff", str(run), "--html-only", "--draft"]) == 0
-    shown = told((run / "signoff-draft.html").read_text())
-    assert "DRAFT: Acceptance sheet" in shown and "it is simulated, so that no router was measured" in shown
-    assert "Not to be signed: a draft." in shown and "SIMULATED – not a measurement" in shown
-    assert main(["verify", str(run)]) == 0, "the draft is derived"
-
-
 def test_a_waiver_counts_on_its_last_day_and_changes_no_verdict(tmp_path: Path):
     run = left_run(tmp_path, "INCONCLUSIVE", "FAIL")
     file = about(
@@ -184,28 +175,23 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_pdf_carries_fonts_colours_and_files_along(printed: Path):
-    pdf = (printed / "signoff-draft.pdf").read_bytes()
-    whole = streams(pdf)
-    assert b"<pdfaid:part>3</pdfaid:part>" in re.sub(rb"\s", b"", whole) or b'pdfaid:part="3"' in whole
-    assert b"sRGB" in whole and b"/FontFile2" in whole + pdf
-    for name in (b"manifest.json", b"about.yaml"):
-        assert name in whole
-    assert (printed / "manifest.json").read_bytes() in whole and b"/EmbeddedFile" in whole
-    assert b"<x:xmpmeta" in pdf, "the metadata are not compressed"
+def test_the_pdf_carries_its_files_along(printed: Path):
+    whole = streams((printed / "signoff-draft.pdf").read_bytes())
+    assert all(part in whole for part in (b"/EmbeddedFile", b"manifest.json", b"about.yaml"))
+    assert (printed / "manifest.json").read_bytes() in whole
 
 
 UNDECIDABLE = "PDFA3B-STREAM-LENGTH-001"
-"""The validator takes a carriage return at the end of compressed data for a part of the line's end; veraPDF not."""
+"""The validator, not veraPDF, takes a last carriage return of compressed data for the line's end."""
 
 
 @pytest.mark.slow
 def test_the_pdf_is_an_archivable_one(printed: Path):
     """By a validator that knows nothing of what made it: ISO 19005-3, level B."""
     validator = pytest.importorskip("page", reason="needs page-validation")
-    found = validator.validate_pdf_bytes((printed / "signoff-draft.pdf").read_bytes(), profile="3b")
-    assert found.rules.total > 100
-    assert [str(failure.message) for failure in found.failures if failure.rule_id != UNDECIDABLE] == []
+    validation = validator.validate_pdf_bytes((printed / "signoff-draft.pdf").read_bytes(), profile="3b")
+    assert validation.rules.total > 100
+    assert [str(failure.message) for failure in validation.failures if failure.rule_id != UNDECIDABLE] == []
 
 
 @pytest.mark.slow

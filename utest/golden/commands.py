@@ -82,7 +82,7 @@ def _call(words: list[str], folder: Path) -> tuple[int | str | None, str, str]:
 
 def _common(text: str, folder: Path) -> str:
     for own, name in ((str(folder), "FOLDER"), (str(ROOT), "ROOT"), (__version__, "VERSION")):
-        text = text.replace(own, name)
+        text = text.replace(own, name).replace(own.replace("_", r"\_"), name)  # as Markdown has it
     text = re.sub(r"\b[0-9a-f]{64}\b", "SUM", text)
     text = re.sub(r"\d+\.\d{6,}", lambda figure: f"{float(figure[0]):.9g}", text)
     return re.sub(r"bytes \d+ to \d+", "bytes N to N", text)

@@ -8,24 +8,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import LineproofError
+from ..errors import ConfigError, LineproofError
 from ..evidence.document import Code, Document, Section, as_json, as_markdown, as_text
-from ..evidence.run import find_one_run, find_runs
+from ..evidence.run import RecordedRun, find_one_run, find_runs
 from ..evidence.run_files import REQUIREMENTS
 from ..project import Project
 from ..visible import shortened
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    """``TESTBED --platform P [--software S]``."""
-    complete_names(parser.add_argument("testbed", help="a file of variables/testbeds, without .yaml"), "testbeds")
+    """Add ``TESTBED --platform P [--software S]``."""
+    testbed = "a file of variables/testbeds, without .yaml; 'simulated', which every project has, needs no hardware"
+    complete_names(parser.add_argument("testbed", help=testbed), "testbeds")
     platform = parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
     complete_names(platform, "platforms")
     parser.add_argument("--software", help="one of the platform's; default its first")
 
 
 def add_json(parser: argparse._ActionsContainer) -> None:
-    """``--json``."""
+    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
@@ -33,17 +34,17 @@ RUN = "a run: its folder, a folder of results (its newest execution that ended),
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """``RUN``: one run, by any of its names."""
+    """Add ``RUN``: one run, by any of its names."""
     parser.add_argument("run_name", metavar="RUN", help=RUN)
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
-    """``RUN …``: runs, each by any of its names."""
+    """Add ``RUN …``: runs, each by any of its names."""
     parser.add_argument("run_names", metavar="RUN", nargs="+", help=RUN)
 
 
 def runs_of(name: str, beside: Path | None = None) -> tuple[Path, ...]:
-    """Return the runs that *name* stands for, and say which those of a folder of results are. Raises ConfigError."""
+    """Return the runs of *name*; of a folder of results print which these are. Raises ConfigError."""
     runs = find_runs(name, beside)
     _say_newest(name, runs)
     return runs
@@ -56,6 +57,19 @@ def run_of(name: str, beside: Path | None = None, having: str = REQUIREMENTS) ->
     return run
 
 
+def refuse_one_run_twice(runs: Iterable[tuple[str, RecordedRun]]) -> None:
+    """Raise ConfigError if two names stand for one run, or a copy of it: it would count twice.
+
+    *runs*: each with the name that it was asked for by.
+    """
+    names: dict[str, str] = {}
+    for name, run in runs:
+        run_id = run.environment.run
+        if run_id in names:
+            raise ConfigError(f"'{names[run_id]}' and '{name}' are one run, {run_id}; expected each run once")
+        names[run_id] = name
+
+
 def _say_newest(name: str, runs: Sequence[Path]) -> None:
     if (folder := runs[0].parent) == Path(name):
         newer = sorted(path.name for path in folder.glob("2*Z-*") if path.name > runs[-1].name)
@@ -64,7 +78,7 @@ def _say_newest(name: str, runs: Sequence[Path]) -> None:
 
 
 def add_variables(parser: argparse.ArgumentParser, whose: str) -> None:
-    """``-v NAME:VALUE``: a variable of *whose*."""
+    """Add ``-v NAME:VALUE``: a variable of *whose*, as of the suites."""
     parser.add_argument(
         "-v",
         "--variable",
@@ -99,13 +113,13 @@ def complete_names(argument: argparse.Action, kind: str) -> None:
     argument.completer = names  # type: ignore[attr-defined]  # argcomplete's
 
 
-def say(words: str) -> None:
-    """Print what a command waits for."""
-    print(f"lineproof: {words}", file=sys.stderr, flush=True)
+def say(message: str) -> None:
+    """Print *message* about what a command does or waits for, to standard error."""
+    print(f"lineproof: {message}", file=sys.stderr, flush=True)
 
 
 def add_forms(parser: argparse.ArgumentParser) -> None:
-    """``--markdown`` and ``--json``."""
+    """Add ``--markdown`` and ``--json``."""
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--markdown", action="store_true", help="print Markdown instead of text, for a merge request")
     add_json(forms)

@@ -67,23 +67,24 @@ def run(arguments: argparse.Namespace) -> int:
     project = Project.find(arguments.project)
     usual = project.root / "tests"
     suites = arguments.suites or ([usual] if is_folder(usual) and _has_suite(usual) else [])
-    wrong, said, suite_count = _sentences(suites, arguments.variable) if suites else ([], [], 0)
-    of_traffic, unsure = _traffic_findings(project)
+    of_suites, said_by_suites, suite_count = _sentences(suites, arguments.variable) if suites else ([], [], 0)
+    of_traffic, traffic_warnings = _traffic_findings(project)
     of_files = [*_files(project), *of_traffic]
-    # a suite that reads a wrong file says so in other words: with the file's problem at the end
-    wrong = [words for words in wrong if not any(words.endswith(problem) for problem in of_files)]
-    problems = list(dict.fromkeys([*of_files, *wrong]))
+    # a suite that reads a wrong file has a message of its own, which ends with the file's problem
+    of_suites = [message for message in of_suites if not message.endswith(tuple(of_files))]
+    problems = list(dict.fromkeys([*of_files, *of_suites]))
     file_count = sum(len(_own(project, kind)) for kind in KINDS)
     if not suites and not file_count:
         problems.append(f"{project.root}: there is nothing to check; expected tests/ or variables/ of a project here")
-    places = {found[0] for words in problems if (found := _NAMES_A_FILE.match(words))}
+    places = tuple(place[0] for problem in problems if (place := _NAMES_A_FILE.match(problem)))
     warnings = _warnings(project)
-    # of one line the problem says enough
-    warnings += [words for words in dict.fromkeys([*said, *unsure]) if not words.startswith(tuple(places))]
+    # a line with a problem needs no warning as well
+    others = dict.fromkeys([*said_by_suites, *traffic_warnings])
+    warnings += [warning for warning in others if not warning.startswith(places)]
     read = counted(suite_count, "suite") if suites else f"no suite: there is none in {usual}"
     more = "; more may show once these files are right" if of_files else ""
     counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}{more}"
-    lines = [*(f"warning: {words}" for words in warnings), *problems, counts]
+    lines = [*(f"warning: {warning}" for warning in warnings), *problems, counts]
     fields = {
         "project": str(project.root),
         "problems": problems,
@@ -105,12 +106,12 @@ def require_suites(paths: Iterable[Path]) -> None:
 
 
 def _has_suite(path: Path) -> bool:
-    """A file that Robot does not take is left to its own message."""
+    """Return whether *path* may hold a suite: of a file that Robot does not take, Robot says so itself."""
     return not is_folder(path) or any(path.rglob("*.robot*"))
 
 
 def _own(project: Project, kind: str, pattern: str = "*.yaml") -> list[Path]:
-    """Return the project's own files of *kind*; none of a folder that cannot be read, which is a problem already."""
+    """Return the project's own files of *kind*; none of a folder that cannot be read."""
     with contextlib.suppress(ConfigError):
         return listed(getattr(project, kind).own, pattern)
     return []
@@ -153,7 +154,7 @@ def _models(platforms: Sequence[Path]) -> Iterator[str]:
 
 
 def _warnings(project: Project) -> list[str]:
-    """Which of the project's files take the place of packaged ones, and which nothing reads."""
+    """Return a warning for each file that replaces a packaged one, or that nothing reads."""
     warnings: list[str] = []
     with contextlib.suppress(ConfigError):  # a problem already
         warnings.extend(replaced_files(project))
@@ -182,7 +183,7 @@ def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[s
     if isinstance(tree, str):
         return [tree], [], 0
     problems = list(failed(tree))
-    messages = [item.text or "" for item in tree.iterfind("./errors/msg") if item.get("level") == "WARN"]
+    messages = [message.text or "" for message in tree.iterfind("./errors/msg") if message.get("level") == "WARN"]
     # Robot has warnings of its own
     warned = [text for text in messages if _NAMES_A_FILE.match(text)]
     return problems, warned, sum(suite.find("test") is not None for suite in tree.iter("suite"))
@@ -191,7 +192,9 @@ def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[s
 def dry_run(
     suites: Sequence[Path], variables: Sequence[str], folder: Path, *more: str
 ) -> ElementTree.ElementTree[ElementTree.Element] | str:
-    """Robot's output of a dry run of *suites*, written in *folder*; text: why there is none. *more*: Robot's options.
+    """Return Robot's output of a dry run of *suites*, or why there is none. It is written in *folder*.
+
+    *more*: options of Robot.
 
     Robot is a process: only the room ``robot`` imports it.
     """
@@ -205,14 +208,14 @@ def dry_run(
     except children.TimeoutExpired:
         return f"the dry run of {named} did not end within {LIMIT:g} s"
     if not output.is_file():
-        said = [line for line in (ran.stderr or ran.stdout).splitlines() if line.startswith("[ ERROR ] ")]
-        words = said[-1].removeprefix("[ ERROR ] ") if said else f"robot ended with status {ran.returncode}"
-        return f"{named}: {words}"
+        errors = [line for line in (ran.stderr or ran.stdout).splitlines() if line.startswith("[ ERROR ] ")]
+        why = errors[-1].removeprefix("[ ERROR ] ") if errors else f"robot ended with status {ran.returncode}"
+        return f"{named}: {why}"
     return ElementTree.parse(output)  # noqa: S314  (written by the process above)
 
 
 def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
-    """Yield what is wrong in a dry run's output, each with file and line: what could not be read, then its tests."""
+    """Yield the problems in a dry run's output, with file and line: of reading it, then of its tests."""
     broken = set[str]()
     for message in tree.iterfind("./errors/msg"):
         if message.get("level") == "ERROR":
@@ -238,7 +241,7 @@ def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
 
 
 def _traffic_findings(project: Project) -> tuple[list[str], list[str]]:
-    """Return what is wrong with traffic words, the files that they name and the testbeds' addresses; and warnings."""
+    """Return problems of traffic words, their files and the testbeds' addresses; and warnings."""
     try:
         catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
     except LineproofError as error:

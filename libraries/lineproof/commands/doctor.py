@@ -1,4 +1,4 @@
-"""``lineproof doctor TESTBED --platform P``: is this testbed fit for a run? Step by step, without traffic."""
+"""``lineproof doctor TESTBED --platform P``: check a testbed step by step, without traffic."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SMALLEST_ON_WIRE = 84
 """Bytes of the smallest frame on the wire: 64, preamble and the gap between frames."""
 
 LISTEN_SECONDS = 10.0
-"""Seconds without traffic, of the testbed's clock: five of spanning tree's hellos, and some of most other talk."""
+"""Seconds of listening, on the testbed's clock: spanning tree says hello five times in them."""
 
 KEPT_FRAMES = 500
 """Frames of each port that are looked at."""
 
 
 class State(Enum):
-    """The result of a check: nothing to do; a run is possible, and something should be fixed; a run would fail."""
+    """The result of a check: WARNING: a run is possible, WRONG: a run would fail."""
 
     OK = "ok"
     WARNING = "warning"
@@ -52,7 +52,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line. ``finding``: what was found, and what to do if something is wrong. ``name``: "" for its step's.
+    """A line of the output. ``finding``: the result, and what to do; ``name``: "" for its step's.
 
     ``details``: what the line leaves out, as a figure's source; ``--json`` has it.
     """
@@ -70,7 +70,7 @@ ok, warning, wrong = partial(Check, State.OK), partial(Check, State.WARNING), pa
 
 
 def step(name: str, checks: Iterable[Check]) -> Iterator[Check]:
-    """Yield *checks*, called *name* unless they have one, up to a TestbedError of theirs: a check that is wrong."""
+    """Yield *checks*, by default with *name*; a TestbedError ends them as one that is wrong."""
     try:
         yield from (replace(check, name=check.name or name) for check in checks)
     except TestbedError as error:
@@ -118,17 +118,17 @@ def run(arguments: argparse.Namespace) -> int:
     bad, odd = count[State.WRONG], count[State.WARNING]
     counts = f"{counted(len(done), 'check')}: {bad} wrong, {counted(odd, 'warning')}"
     lines = [*map(str, done), counts] if arguments.json else [counts]
-    rows = [
+    results = [
         {"check": check.name, "state": check.state.value, "finding": check.finding, "details": str(check.details)}
         for check in done
     ]
-    data = {"testbed": arguments.testbed, "platform": arguments.platform, "checks": rows}
+    data = {"testbed": arguments.testbed, "platform": arguments.platform, "checks": results}
     print_lines(lines, data, arguments.json)
     return 1 if bad else 0
 
 
 def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
-    """Every check, each after those it depends on. Everything that was opened is closed at the end."""
+    """Yield every check, each after those that it depends on. What was opened is closed at the end."""
     opening = "files"
     try:
         project = Project.find()
@@ -138,8 +138,8 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         plan = Plan.read(
             project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, calibrations
         )
-        words = f"{plan.platform.description}, {plan.software_name} {plan.software.version}"
-        yield ok(f"{words}; {plan.testbed.kind} testbed", name=opening)
+        router = f"{plan.platform.description}, {plan.software_name} {plan.software.version}"
+        yield ok(f"{router}; {plan.testbed.kind} testbed", name=opening)
         for misfit in plan.misfits():
             yield (wrong if misfit.certain else warning)(plan.misfit_words(misfit), name="addresses")
         opening = "testbed"
@@ -151,8 +151,8 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         yield from step("generator host", _host(session))
         yield from step("generator", _generator(session))
         if session.simulated:
-            words = f"SIMULATED: {session.simulation_text}; nothing measured on it is a measurement"
-            yield warning(words, name="testbed")
+            simulated = f"SIMULATED: {session.simulation_text}; nothing measured on it is a measurement"
+            yield warning(simulated, name="testbed")
         if session.generator.connected and arguments.listen:
             yield from step("noise", _noise(session, arguments.listen))
         yield from _router(session, arguments.traffic, arguments.dry_run)
@@ -186,13 +186,13 @@ def _generator(session: Session) -> Iterator[Check]:
     driver = session.generator.driver
     if isinstance(driver, TrexGenerator):
         seconds = median(driver.round_trips())
-        words = f"{1e3 * seconds:.3g} ms to the server and back: {TRIAL_REQUESTS * seconds:.2g} s of each trial"
-        far = warning(f"{words}, and trials are longer where its clock decides; a nearer machine is faster")
-        yield replace(far if seconds >= FAR else ok(words), name="distance")
+        distance = f"{1e3 * seconds:.3g} ms to the server and back: {TRIAL_REQUESTS * seconds:.2g} s of each trial"
+        far = warning(f"{distance}, and trials are longer where its clock decides; a nearer machine is faster")
+        yield replace(far if seconds >= FAR else ok(distance), name="distance")
     if lacking := session.plan.abilities.lacks_of(*WORDS):
-        words = "; ".join(WORDS[name] for name in lacking)
+        lacks = "; ".join(WORDS[name] for name in lacking)
         kind = session.plan.testbed.generator_type
-        yield warning(f"'{kind}' {words}; sentences that need it are refused before any traffic")
+        yield warning(f"'{kind}' {lacks}; sentences that need it are refused before any traffic")
     if leftover := versions.get("leftover"):
         yield warning(f"{leftover}; nothing more to do", name="leftovers")
     # the wires between interfaces of one machine filter nothing
@@ -206,7 +206,7 @@ def _generator(session: Session) -> Iterator[Check]:
 
 
 def _port(session: Session, port: GeneratorPort, addressed: str) -> Iterator[Check]:
-    """Yield what is known of *port*. *addressed*: the MAC address that the router sends to, if its card may filter."""
+    """Yield the checks of *port*. *addressed*: the MAC address that the router sends to; "": any."""
     host, known = session.testbed.host, session.generator.known_limits
     firmware = {nic.interface: nic.firmware for nic in host.facts.nics}.get(port.pci.lower()) if host else None
     if not port.link_up and session.plan.testbed.prepare == "configure":
@@ -216,10 +216,10 @@ def _port(session: Session, port: GeneratorPort, addressed: str) -> Iterator[Che
     elif slower := session.generator.slower_words(port):
         yield wrong(slower)
     else:
-        said = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
-        said += f", firmware {firmware}" if firmware else ""
-        said += f", {counted(len(port.cores), 'core')} for its pair" if port.cores else ""
-        yield ok(said if port.numa is None else f"{said}, NUMA node {port.numa}")
+        link = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
+        link += f", firmware {firmware}" if firmware else ""
+        link += f", {counted(len(port.cores), 'core')} for its pair" if port.cores else ""
+        yield ok(link if port.numa is None else f"{link}, NUMA node {port.numa}")
     if firmware and known and known.card:
         for fact in known.card.firmware_facts(firmware, known.server):
             yield warning(f"firmware {firmware}: {fact.problem}; {fact.remedy}", fact.source)
@@ -228,8 +228,8 @@ def _port(session: Session, port: GeneratorPort, addressed: str) -> Iterator[Che
             f"flow control is on ({port.flow_control}); switch it off: 'portattr -p {port.index} --fc none' in TRex's"
             " console, or 'ethtool -A DEV rx off tx off' on its host"
         )
-    if addressed and (words := dropped_by_card(port, addressed)):
-        yield warning(words)
+    if addressed and (dropped := dropped_by_card(port, addressed)):
+        yield warning(dropped)
 
 
 def _card(session: Session) -> Iterator[Check]:
@@ -261,8 +261,8 @@ TRIAL_REQUESTS, FAR = 20, 0.005
 
 
 def _latency(driver: TrexGenerator, probe: Profile) -> Check:
-    """Return whether TRex counts latency in fine histograms."""
-    words = (
+    """Return a check that TRex counts latency in fine histograms."""
+    problem = (
         "counted in histograms of one digit, so limits near a router's figure are INCONCLUSIVE: end TRex, and start"
         " it with --hdrh"
     )
@@ -270,8 +270,8 @@ def _latency(driver: TrexGenerator, probe: Profile) -> Check:
         if driver.has_fine_latency(probe):
             return ok("counted in histograms of three digits", name="latency")
     except TestbedError as error:
-        words = f"how finely it is counted is not known: {error}"
-    return warning(words, name="latency")
+        problem = f"how finely it is counted is not known: {error}"
+    return warning(problem, name="latency")
 
 
 def _calibration(session: Session) -> Iterator[Check]:
@@ -286,15 +286,15 @@ def _calibration(session: Session) -> Iterator[Check]:
 def _noise(session: Session, seconds: float) -> Iterator[Check]:
     """Yield what comes in *seconds* in which nothing is sent."""
     heard = session.traffic.listen(seconds, KEPT_FRAMES)
-    budget = ForeignFrames({port: one.frames for port, one in heard.items()}, seconds)
-    for port, one in heard.items():
-        if not one.frames:
+    budget = ForeignFrames({port: received.frames for port, received in heard.items()}, seconds)
+    for port, received in heard.items():
+        if not received.frames:
             yield ok(f"port {port}: no frame came in {seconds:g} s without traffic")
             continue
-        named = origins(one.kept, seconds) or f"{one.frames} frames that were not captured"
-        more = f", and more ({one.frames} frames in all)" if one.frames > len(one.kept) else ""
+        senders = origins(received.kept, seconds) or f"{received.frames} frames that were not captured"
+        more = f", and more ({received.frames} frames in all)" if received.frames > len(received.kept) else ""
         yield warning(
-            f"port {port}: {named}{more}; a trial of 10 s may count {budget.budget(port, 10.0)} of them, and as many"
+            f"port {port}: {senders}{more}; a trial of 10 s may count {budget.budget(port, 10.0)} of them, and as many"
             " lost ones may hide behind them: silence the sender"
         )
 
@@ -306,7 +306,7 @@ LINE = 200
 
 
 def _host(session: Session) -> Iterator[Check]:
-    """Yield what the generator's host showed before anything was started on it; nothing where there is no way to it."""
+    """Yield what the generator's host showed before the start; nothing where there is no login."""
     host = session.testbed.host
     if host is not None and host.problem:
         yield warning(f"what it is is not read: {host.problem}")
@@ -315,15 +315,15 @@ def _host(session: Session) -> Iterator[Check]:
 
 
 def _machine(facts: RouterFacts, unread: Mapping[str, str]) -> Iterator[Check]:
-    """Yield the facts of a machine, as much as one line takes, and its cards in slots that are too narrow or slow.
+    """Yield the facts of a machine in one line, and its cards in slots that are too narrow or slow.
 
     All facts are in the details. *unread*: the commands without an answer that nothing else tells of.
     """
-    rows = [f"{fact}: {value}" for fact, value in known_facts(facts).items()]
-    words = shortened("; ".join(rows), LINE) or "none"
+    known = [f"{fact}: {value}" for fact, value in known_facts(facts).items()]
+    line = shortened("; ".join(known), LINE) or "none"
     if unread:
-        words += f"; {counted(len(unread), 'command')} gave no answer, which no verdict needs"
-    yield ok(words, "\n".join((*rows, *(f"no answer to '{command}': {why}" for command, why in unread.items()))))
+        line += f"; {counted(len(unread), 'command')} gave no answer, which no verdict needs"
+    yield ok(line, "\n".join((*known, *(f"no answer to '{command}': {why}" for command, why in unread.items()))))
     for nic in facts.nics:
         pairs = (nic.pcie_width, nic.pcie_width_max), (nic.pcie_speed, nic.pcie_speed_max)
         if any(has is not None and wants is not None and has < wants for has, wants in pairs):
@@ -367,8 +367,8 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
             yield from step("router counters", _counters(session))
             yield from step("router interfaces", _interfaces(session, described))
             yield from step("router neighbours", _neighbours(session))
-            if dry_run:
-                yield from step("router configuration", _planned_changes(session))
+        if dry_run:
+            yield from step("router configuration", _planned_changes(session))
         yield from step("power meter", _power(session))
         if traffic and session.generator.connected:
             yield from step("traffic", _traffic(session))
@@ -398,17 +398,17 @@ def _left_changes(session: Session) -> Iterator[Check]:
     name, plan = session.router.journal_name, session.plan
     again = f"lineproof restore {plan.testbed.testbed} --platform {plan.platform.platform}"
     leftovers = session.router.leftovers()
-    for found in leftovers:
-        other = f" as {found.occasion.router}" if found.occasion.router != name else ""
-        ends = "" if found.in_use else f"; the next run undoes them, or now: {again}"
-        yield warning(f"{found}{other}{ends}")
+    for leftover in leftovers:
+        other = f" as {leftover.occasion.router}" if leftover.occasion.router != name else ""
+        remedy = "" if leftover.in_use else f"; the next run undoes them, or now: {again}"
+        yield warning(f"{leftover}{other}{remedy}")
     if name and not leftovers:
         yield ok("none of an earlier run")
 
 
 def _planned_changes(session: Session) -> Iterator[Check]:
     if session.plan.testbed.prepare == "none":
-        yield ok("a run changes nothing ('prepare: none')")
+        yield ok("a run changes nothing: the testbed file says 'prepare: none'")
         return
     if not session.generator.connected:
         yield warning("what a run changes depends on the generator's ports, which cannot be read")
@@ -416,8 +416,8 @@ def _planned_changes(session: Session) -> Iterator[Check]:
     changes, lacking = session.router.planned_changes()
     file = session.plan.command_file
     first = [f"{' / '.join(file.save)}    (before them, so that they can be undone)"] if file and file.save else []
-    made = f"a run makes {counted(len(changes), 'change')}, undone at its end; none was made now"
-    lines = "\n           ".join([made, *first, *map(str, changes), *filter(None, [lacking])])
+    count = f"a run makes {counted(len(changes), 'change')}, undone at its end; none was made now"
+    lines = "\n           ".join([count, *first, *map(str, changes), *filter(None, [lacking])])
     yield (warning if lacking else ok)(lines)
 
 
@@ -468,8 +468,8 @@ def _line_rate(session: Session, states: Sequence[LinkState]) -> Iterator[Check]
 def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -> Check:
     name = f"router interface {state.interface}"
     endpoint = session.testbed.facts.generator
-    if words := wrong_destination(state, port, endpoint):
-        return wrong(words, name=name)
+    if problem := wrong_destination(state, port, endpoint):
+        return wrong(problem, name=name)
     asked = endpoint.next_hops.get(port.index) if port else None
     to = f", to which port {port.index} sends" if port and state.mac and port.destination else ""
     to = f"; port {port.index} asks {asked} ('next_hop') where to send" if port and asked else to
@@ -477,29 +477,29 @@ def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -
     shown = f"{state.mac or 'its MAC address is not reported'}{to}{speed}"
     if state.up is False:
         if session.plan.testbed.prepare == "configure":
-            words = f"{shown}; down, and taken up for a run, which waits for its link each time: leave it up"
-            return ok(words, name=name)
+            down = f"{shown}; down, and taken up for a run, which waits for its link each time: leave it up"
+            return ok(down, name=name)
         return wrong("is down, and the testbed file says 'prepare: none'; take it up on the router", name=name)
     if state.carrier is False:
         # before it is configured an interface may show none although the cable is there; the port's link shows that
-        words = f"{shown}; it shows no link; check the cable unless the router takes it up later"
-        return warning(words, name=name)
+        no_link = f"{shown}; it shows no link; check the cable unless the router takes it up later"
+        return warning(no_link, name=name)
     return ok(shown if state.up is None and state.carrier is None else f"{shown}; up", name=name)
 
 
 def _neighbours(session: Session) -> Iterator[Check]:
-    for found in session.router.neighbours():
-        name = f"router neighbour {found.address}"
-        known = f"{found.mac} on {found.found_at or found.interface}" if found.mac else "no entry"
+    for entry in session.router.neighbours():
+        name = f"router neighbour {entry.address}"
+        known = f"{entry.mac} on {entry.found_at or entry.interface}" if entry.mac else "no entry"
         if session.plan.testbed.prepare == "configure":
-            lasts = not found.problem and found.permanent
+            lasts = not entry.problem and entry.permanent
             yield ok(known + (", set for good" if lasts else "; set for a run ('prepare: configure')"), name=name)
-        elif found.problem:
-            yield wrong(f"{found.problem}; {found.remedy or 'set it for good'}{WRONG_PEER}", name=name)
-        elif found.warning:
-            yield warning(found.warning, name=name)
+        elif entry.problem:
+            yield wrong(f"{entry.problem}; {entry.remedy or 'set it for good'}{WRONG_PEER}", name=name)
+        elif entry.warning:
+            yield warning(entry.warning, name=name)
         else:
-            yield ok(f"{known}, set for good" if found.permanent else known, name=name)
+            yield ok(f"{known}, set for good" if entry.permanent else known, name=name)
 
 
 def _traffic(session: Session) -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""``lineproof history``: all runs in one store, and what became better or worse over time (extra ``history``)."""
+"""``lineproof history``: all runs in one store, and what became better or worse over time."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     adding = actions.add_parser("import", help="add runs; those that the store has already change nothing")
-    words = "runs: a folder with any number of them below it, as results, the beginning of an id, or a tag"
-    adding.add_argument("run_names", metavar="RUN", nargs="+", help=words)
+    runs = "runs: a folder with any number of them below it, as results, the beginning of an id, or a tag"
+    adding.add_argument("run_names", metavar="RUN", nargs="+", help=runs)
     asking = actions.add_parser("trend", help="each sentence over the newest runs or releases; changes of its level")
     asking.add_argument("--platform", help="only this one")
     asking.add_argument("--sentence", default="", help="only sentences with these words, as '64b 1-flow'")
-    words = "only from then on, as 2026-11-01 (UTC)"
-    asking.add_argument("--since", metavar="DATE", type=_since, default=0.0, help=words)
+    since = "only from then on, as 2026-11-01 (UTC)"
+    asking.add_argument("--since", metavar="DATE", type=_since, default=0.0, help=since)
     asking.add_argument("--by", choices=("run", "release"), default="run", help="what a column is (run)")
-    words = "a file, or postgresql://USER@HOST/DATABASE (default: LINEPROOF_HISTORY, else results/history.db)"
+    store = "a file, or postgresql://USER@HOST/DATABASE (default: LINEPROOF_HISTORY, else results/history.db)"
     for action, act in ((adding, _import), (asking, _trend)):
-        action.add_argument("--store", metavar="URL", help=words)
+        action.add_argument("--store", metavar="URL", help=store)
         add_json(action)
         action.set_defaults(act=act)
 
@@ -46,12 +46,12 @@ def _since(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it. 0: done, 1: some runs were not imported. Raises LineproofError."""
+    """Import or show runs. Returns 0, or 1 where some runs were not imported. Raises LineproofError."""
     try:
         return int(arguments.act(arguments))
     except ImportError as error:
-        words = f"the history needs the extra 'history': {remedy('history')} ({error.name} is missing)"
-        raise ConfigError(words) from None
+        lacking = f"the history needs the extra 'history': {remedy('history')} ({error.name} is missing)"
+        raise ConfigError(lacking) from None
 
 
 def _import(arguments: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files, say what is next; returns 0. Raises ConfigError before anything is written, or TestbedError."""
+    """Write the files, or none of them; returns 0. Raises ConfigError, TestbedError."""
     name = arguments.platform or arguments.name or "mybox"
     if not NAME.fullmatch(name):
         raise ConfigError(f"'{name}' cannot name a project's files; expected small letters, digits, '_' and '-'")
@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in files:
         print(f"wrote {path}")
     print(f"Next: robot --outputdir results tests/{name}.robot (simulated; it measures no router)")
+    print(f"Without a promise: lineproof measure simulated --platform {name} (how much it carries)")
     if "file:" in (here_only := requirement("bench")):
         print(f"tox needs LINEPROOF='{here_only}': it was installed from a path, which no file of a project names")
     return 0

@@ -38,7 +38,7 @@ COMMANDS = {
     "measure": "how much a new router carries, without any threshold: NDR and PDR of sizes, flows, directions",
     "calibrate": "what the generator itself carries, the router bypassed",
     "summary": "each sentence of a run: promised, measured, margin, verdict; also of a killed run",
-    "gate": "may this go out? Beside a baseline, too: exit status, JUnit and Markdown for CI",
+    "gate": "may this be released? Beside a baseline, too: exit status, JUnit and Markdown for CI",
     "verify": "is a run's folder as the run left it? What was altered, added or removed",
     "signoff": "the sheet to print and sign: promised, measured, who answers for what; signs it too",
     "rejudge": "judge a recorded run again, from its folder alone",
@@ -56,14 +56,14 @@ BENCH_COMMANDS = {
 
 
 class WrappedLines(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of a text, and wraps each to the terminal's width."""
+    """A formatter that keeps the lines of a text, and wraps each to the terminal's width."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(textwrap.fill(line, width, subsequent_indent=" " * 5) for line in text.splitlines())
 
 
 def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
-    """All commands with their summaries, and the arguments of those in *loaded*."""
+    """Return the parser of all commands with their summaries, and of the arguments of those in *loaded*."""
     parser = argparse.ArgumentParser(
         prog="lineproof",
         description="Acceptance tests for router performance SLAs. Robot Framework runs the tests themselves:"
@@ -85,7 +85,7 @@ def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command; returns its exit status. Raises SystemExit after ``--help`` and for wrong arguments."""
+    """Run one command; returns its exit status. SystemExit: ``--help``, or wrong arguments."""
     if argv and argv[0] in BENCH_COMMANDS:
         return run_bench(argv)
     parser = command_parser(argv[:1])
@@ -98,17 +98,17 @@ def main(argv: Sequence[str]) -> int:
 
 
 def command_line() -> NoReturn:
-    """The console script ``lineproof``: ends the process."""
+    """Run the console script ``lineproof``, and end the process."""
     if "_ARGCOMPLETE" in os.environ:
         argcomplete.autocomplete(command_parser(COMMANDS))
     finish(lambda: main(sys.argv[1:]))
 
 
 def run_bench(argv: Sequence[str]) -> int:
-    """Replace this process by the bench's own program, with the words *argv*. Raises TestbedError if not installed."""
-    words = [*bench_command(argv[0]), *argv[1:]]
+    """Replace this process by the bench's program with *argv*. Raises TestbedError if it is not installed."""
+    program = [*bench_command(argv[0]), *argv[1:]]
     sys.stdout.flush()
-    become(words)
+    become(program)
 
 
 NOT_DONE = 2
@@ -150,13 +150,13 @@ def finish(run: Callable[[], int]) -> NoReturn:
 
 
 def _take_any_text() -> None:
-    """Print what the terminal's character set lacks (LANG=C, PYTHONIOENCODING=ascii) as an escape, not as an error."""
+    """Escape characters that the terminal's character set lacks (LANG=C, PYTHONIOENCODING=ascii)."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _complain(words: str) -> None:
+def _complain(problem: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            print(f"lineproof: {words}", file=sys.stderr, flush=True)
+            print(f"lineproof: {problem}", file=sys.stderr, flush=True)

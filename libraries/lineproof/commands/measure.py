@@ -1,4 +1,4 @@
-"""``lineproof measure TESTBED``: how much a router carries, without any threshold: the first look at a new box."""
+"""``lineproof measure TESTBED``: how much a router carries, without any threshold."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_plan_arguments(parser)
     parser.add_argument("--goal", default="quick", help="a file of variables/goals: how long trials take (quick)")
-    for name, words in WORDS.items():
-        parser.add_argument(f"--{name}", metavar="WORDS", help=words)
+    for name, meaning in WORDS.items():
+        parser.add_argument(f"--{name}", metavar="WORDS", help=meaning)
     parser.add_argument("--project", type=Path, help="the folder with variables/ (found from here)")
     parser.add_argument("--results", type=Path, help="folder for runs (results/ of the project)")
 

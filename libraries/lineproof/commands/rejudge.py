@@ -1,4 +1,4 @@
-"""``lineproof rejudge RUN``: a recorded run judged again, from its folder alone, by the rules of today.
+"""``lineproof rejudge RUN``: judge a recorded run again, from its folder alone, by today's rules.
 
 With ``--suite`` or ``--goal`` another SLA is judged by the run's trials.
 """
@@ -30,11 +30,11 @@ LISTENER = "lineproof.robot.sentences.SentenceListing"
 
 
 def rejudged(judged: RejudgedRun, now: Mapping[str, Any]) -> Document:
-    """Return each sentence with its verdict then and now, and why they differ. *now*: which Lineproof judged."""
+    """Return each sentence with its verdict then and now, and why they differ. *now*: of which code."""
     run, count, then = judged.run, len(judged.sentences), judged.run.environment.code
     title = f"{judged.same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
     facts = Facts({"run": run.path.name, "then": f"Lineproof {code_text(then)}", "now": f"Lineproof {code_text(now)}"})
-    notes = Items([*(f"CHANGED: {words}" for words in judged.changed), *(f"note: {note}" for note in run.notes)])
+    notes = Items([*(f"CHANGED: {change}" for change in judged.changed), *(f"note: {note}" for note in run.notes)])
     rows, reasons, sentences = list[Mapping[Column, Cell | str]](), list[Part](), list[dict[str, object]]()
     for sentence in judged.sentences:
         record, verdict = sentence.record, sentence.verdict
@@ -68,16 +68,18 @@ def rejudged(judged: RejudgedRun, now: Mapping[str, Any]) -> Document:
 
 def another_sla(run: RecordedRun, verdicts: Sequence[AnotherVerdict]) -> Document:
     """Return what the trials of *run* say of each sentence of another SLA, and by which of them."""
-    counts = {ruling.value: sum(each.ruling is ruling for each in verdicts) for ruling in Ruling}
-    sentence, verdict = Column("sentence", left=True), Column("verdict", left=True)
-    table = Table.of([{sentence: each.asked.sentence, verdict: verdict_cell(each.ruling.value)} for each in verdicts])
+    counts = {ruling.value: sum(verdict.ruling is ruling for verdict in verdicts) for ruling in Ruling}
+    sentence, ruling = Column("sentence", left=True), Column("verdict", left=True)
+    table = Table.of(
+        [{sentence: judged.asked.sentence, ruling: verdict_cell(judged.ruling.value)} for judged in verdicts]
+    )
     about = f"{run.path.name}: another SLA, judged by its trials; nothing was measured now"
     sections, sentences = [Section(about, [table])], list[dict[str, object]]()
-    for each in verdicts:
-        by = [f"by {each.rests_on}"] if each.rests_on else []
-        sections.append(Section(each.asked.test, [Folded.of(each.message, *by)]))
-        said = {"test": each.asked.test, "message": each.message, "rests_on": each.rests_on or None}
-        sentences.append({**said, "sentence": each.asked.sentence, "verdict": each.ruling.value})
+    for verdict in verdicts:
+        asked, by = verdict.asked, [f"by {verdict.rests_on}"] if verdict.rests_on else []
+        sections.append(Section(asked.test, [Folded.of(verdict.message, *by)]))
+        texts = {"test": asked.test, "message": verdict.message, "rests_on": verdict.rests_on or None}
+        sentences.append({**texts, "sentence": asked.sentence, "verdict": verdict.ruling.value})
     data = {"run": str(run.path), "verdicts": counts, "sentences": sentences}
     title = ", ".join(f"{count} {ruling}" for ruling, count in counts.items())
     return Document(title, sections, run.simulated, data)
@@ -102,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. 0: the same verdicts, of another SLA all PASS; 1: not so. Raises LineproofError."""
+    """Print the verdicts. Returns 0 if they are the same (of another SLA: all PASS), else 1."""
     if arguments.suite is not None or arguments.goal is not None:
         return _another_sla(arguments)
     if arguments.variable:
@@ -117,7 +119,7 @@ def _another_sla(arguments: argparse.Namespace) -> int:
     goal = None if arguments.goal is None else _goal(arguments.goal)
     run, verdicts = judge_another_sla(run_of(arguments.run_name), asked, goal)
     print_document(another_sla(run, verdicts), arguments)
-    return int(any(each.ruling is not Ruling.PASS for each in verdicts) or not verdicts)
+    return int(any(verdict.ruling is not Ruling.PASS for verdict in verdicts) or not verdicts)
 
 
 def _goal(name: str) -> Goal:
@@ -128,9 +130,9 @@ def _goal(name: str) -> Goal:
 
 
 def sentences_of(suite: Path, variables: Sequence[str]) -> list[AskedSentence]:
-    """The sentences of *suite*, by a dry run. Raises ConfigError where ``lineproof check`` finds something wrong.
+    """Return the sentences of *suite*, by a dry run. Raises ConfigError for problems in it.
 
-    Also if there are none, or they are known in a run only.
+    Also if there are none, or a variable in them is only set in a run.
     """
     require_suites([suite])
     with tempfile.TemporaryDirectory(prefix="lineproof-") as folder:
@@ -140,11 +142,11 @@ def sentences_of(suite: Path, variables: Sequence[str]) -> list[AskedSentence]:
             raise ConfigError(tree, suite)
         if problems := list(failed(tree)):
             raise ConfigError("is not right: " + "\n".join(problems), suite)
-        rows = [json.loads(line) for line in listing.read_text().splitlines()] if listing.exists() else []
-    promises = [row for row in rows if not row["expects_another"]]
-    if others := len(rows) - len(promises):
+        listed = [json.loads(line) for line in listing.read_text().splitlines()] if listing.exists() else []
+    promises = [sentence for sentence in listed if not sentence["expects_another"]]
+    if others := len(listed) - len(promises):
         say(f"{counted(others, 'sentence')} left out: with 'expect=' it is no promise")
-    if unknown := [f"{row['where']}: '{row['sentence']}'" for row in promises if row["unknown"]]:
+    if unknown := [f"{each['where']}: '{each['sentence']}'" for each in promises if each["unknown"]]:
         raise ConfigError(
             f"has sentences with variables that are set during a run only: {'; '.join(unknown)}; expected sentences"
             " whose figures are known",
@@ -152,4 +154,4 @@ def sentences_of(suite: Path, variables: Sequence[str]) -> list[AskedSentence]:
         )
     if not promises:
         raise ConfigError("has no sentence that promises something", suite)
-    return [AskedSentence(row["test"], row["sentence"], row["where"]) for row in promises]
+    return [AskedSentence(each["test"], each["sentence"], each["where"]) for each in promises]

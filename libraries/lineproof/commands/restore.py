@@ -26,17 +26,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was undone. Returns 0, or 1 where there was something in a dry run. Raises LineproofError."""
+    """Print what was undone. Returns 1 if a dry run lists something, else 0. Raises LineproofError."""
     plan = Plan.read(Project.find(), arguments.platform, arguments.software, arguments.testbed, GOAL)
     lab = plan.testbed.lab
     with ExitStack() as stack:
         session = stack.enter_context(closing(Session.of_router(plan)))
         name = session.router.journal_name
         leftovers = session.router.leftovers()
-        changes = [change for each in leftovers for change in each.changes]
+        changes = [change for leftover in leftovers for change in leftover.changes]
         text = f"nothing: no run has left a change on {name or 'a router that nobody logs in to'}"
         if changes and arguments.dry_run:
-            text = "; ".join(f"on the router at {each.occasion.router}, {each}" for each in leftovers)
+            text = "; ".join(f"on the router at {leftover.occasion.router}, {leftover}" for leftover in leftovers)
         elif changes:
             if lab is not None:  # the router may be somebody else's now
                 stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))

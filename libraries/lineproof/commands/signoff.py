@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the sheet, and the signature; returns 0. Raises ConfigError for what cannot be signed off, TestbedError."""
+    """Write the sheet, and the signature; returns 0. Raises ConfigError, TestbedError."""
     folder = run_of(arguments.run_name)
     output: Path = arguments.output or folder
     if arguments.draft and arguments.key is not None:
@@ -50,8 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.html_only:
         require_weasyprint()
     if not arguments.draft and (output / SIGNATURE).exists():
-        words = "is a signature already; move it away with its sheets, or write elsewhere with --output"
-        raise ConfigError(words, output / SIGNATURE)
+        problem = "is a signature already; move it away with its sheets, or write elsewhere with --output"
+        raise ConfigError(problem, output / SIGNATURE)
     sheet = make_sheet(folder, datetime.now(UTC), arguments.about, arguments.draft)
     check_writable(output)
     if arguments.key is None:
@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
             sheet = replace(sheet, key=public_key(key))
             contents = _contents(sheet, arguments)
             contents[SIGNATURE] = _signature(sheet, key, contents)
-    for name, made in contents.items():
-        write_whole(output / name, made, fresh=partial(output / name))
+    for name, content in contents.items():
+        write_whole(output / name, content, fresh=partial(output / name))
         print(f"wrote {output / name}")
     print(f"Result: {result(sheet)}")
     if sheet.key:
@@ -85,13 +85,13 @@ def _signature(sheet: Sheet, key: Any, contents: Mapping[str, bytes]) -> bytes:
     manifest = read_file(path)
     if sha256(manifest).hexdigest() != sheet.manifest:
         raise ConfigError("was changed while the sheet was made; nothing was signed", path)
-    sums = {name: sha256(made).hexdigest() for name, made in contents.items()}
+    sums = {name: sha256(content).hexdigest() for name, content in contents.items()}
     signed = f"{sheet.made:%Y-%m-%dT%H:%M:%SZ}"
     return sign(key, manifest, {"signed": signed, "run": sheet.environment.run, "result": result(sheet), **sums})
 
 
 def _password(variable: str | None, key: Path) -> str:
-    """Return that of the environment *variable*, else from the terminal. Raises ConfigError."""
+    """Return the password from the environment *variable*, else the terminal. Raises ConfigError."""
     if variable is not None:
         if password := os.environ.get(variable):
             return password

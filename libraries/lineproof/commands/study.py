@@ -54,9 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it. Returns 0; 1 if more than 5 % of the published figures are not met, or figures are missing.
+    """List, run or report studies. Raises TestbedError.
 
-    Raises TestbedError.
+    Returns 0; 1 if more than 5 % of the published figures are not met, or figures are missing.
     """
     return int(arguments.act(arguments))
 
@@ -121,11 +121,11 @@ def _show(results: StudyResults, form: str = "text", table: str | None = None) -
     return 0 if results.close_enough and results.complete and not results.failures else 1
 
 
-def _say(words: str) -> None:
-    print(words, flush=True)
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
-def _repeats(words: str) -> int:
-    if not words.isascii() or not words.isdigit() or not 1 <= int(words) <= 100:
-        raise argparse.ArgumentTypeError(f"'{words[:40]}': expected a whole number from 1 to 100")
-    return int(words)
+def _repeats(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"'{text[:40]}': expected a whole number from 1 to 100")
+    return int(text)

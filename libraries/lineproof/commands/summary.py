@@ -11,13 +11,13 @@ from ..evidence.report import report, write_report
 from ..evidence.run import read_run
 from ..evidence.run_files import PAGE
 from ..evidence.summary import ExecutionSummary, page_name, summary, summary_of
-from .arguments import add_runs, runs_of
+from .arguments import add_runs, refuse_one_run_twice, runs_of
 
 FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
-    "text": lambda found: as_text(summary(found)),
+    "text": lambda execution: as_text(summary(execution)),
     "html": report,
-    "csv": lambda found: as_csv(summary(found)),
-    "markdown": lambda found: as_markdown(summary(found)),
+    "csv": lambda execution: as_csv(summary(execution)),
+    "markdown": lambda execution: as_markdown(summary(execution)),
 }
 
 
@@ -33,9 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. Raises ConfigError for what is no run or was altered, TestbedError if a file cannot be written."""
-    folders = [folder for name in arguments.run_names for folder in runs_of(name)]
-    runs, first = tuple(summary_of(read_run(folder)) for folder in folders), folders[0]
+    """Print the summary; returns 0. Raises ConfigError for what is no run or was altered."""
+    named = [(name, read_run(folder)) for name in arguments.run_names for folder in runs_of(name)]
+    refuse_one_run_twice(named)
+    runs, first = tuple(summary_of(run) for _, run in named), named[0][1].path
     page = page_name(first) if (first / PAGE).is_file() else ""
     execution = ExecutionSummary(runs, page=page)
     print(FORMATS[arguments.format](execution), end="")

@@ -16,7 +16,7 @@ from .arguments import add_json, add_runs, print_document, runs_of
 
 
 def verified(runs: Sequence[tuple[Integrity, Signed | None]]) -> Document:
-    """Return a section for each of *runs*, with everything that was found."""
+    """Return a section for each of *runs*, with every finding."""
     data = {"altered": sum(bool(run.altered) for run, _ in runs), "runs": [_run_document(*run) for run in runs]}
     return Document("", [_section(*run) for run in runs], data=data)
 
@@ -25,12 +25,12 @@ def _section(run: Integrity, signed: Signed | None) -> Section:
     is_signed = signed is not None and signed.checked
     fits = "as it was signed" if is_signed else f"consistent with its own {'manifest' if run.manifest else 'chains'}"
     state = f"ALTERED, findings: {len(run.altered)}" if run.altered else fits
-    items = [*map(str, run.altered), *(f"note: {note}" for note in run.notes)]
-    items += [] if signed is None else [str(signed)]
+    findings = [*map(str, run.altered), *(f"note: {note}" for note in run.notes)]
+    findings += [] if signed is None else [str(signed)]
     if run.manifest and not run.altered:
-        items.append(f"SHA-256 of the records: {run.sum_of_records}; the run's console and log.html have it too")
+        findings.append(f"SHA-256 of the records: {run.sum_of_records}; the run's console and log.html have it too")
     shown = f"{one_line(run.path)}: {state} ({len(run.sums)} files, {run.records} records)"
-    return Section("", [Code(shown), Items(items)])
+    return Section("", [Code(shown), Items(findings)])
 
 
 def _run_document(run: Integrity, signed: Signed | None) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _run_document(run: Integrity, signed: Signed | None) -> dict[str, Any]:
         "records_sha256": run.sum_of_records,
         "files": len(run.sums),
         "records": run.records,
-        "altered": [{"file": item.file, "line": item.line, "finding": item.words} for item in run.altered],
+        "altered": [{"file": finding.file, "line": finding.line, "finding": finding.words} for finding in run.altered],
         "notes": list(run.notes),
         "signature": signed and {"key": signed.key_id, "checked": signed.checked, "comment": signed.comment},
     }
@@ -64,18 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. 0: all are as their runs left them, 1: something was altered. Raises ConfigError for what is no run."""
+    """Print what was altered. Returns 1 if anything was, else 0. Raises ConfigError for what is no run."""
     key = None if arguments.public_key is None else read_public_key(arguments.public_key)
     if arguments.signature is not None and len(arguments.run_names) > 1:
         raise ConfigError("--signature is of one run; expected one RUN with it")
-    found, refused = [], []
+    checked, refused = [], []
     for name in arguments.run_names:
         try:
-            found += [verify(folder, key, arguments.signature) for folder in runs_of(name)]
+            checked += [verify(folder, key, arguments.signature) for folder in runs_of(name)]
         except ConfigError as error:
             refused.append(str(error))
-    if found:
-        print_document(verified(found), arguments)
+    if checked:
+        print_document(verified(checked), arguments)
     if refused:
         raise ConfigError("; ".join(refused))
-    return int(any(run.altered for run, _ in found))
+    return int(any(run.altered for run, _ in checked))

@@ -1,4 +1,4 @@
-"""May this go out? The verdicts of runs, and what is proven worse than a baseline, as one answer for CI.
+"""May this be released? The verdicts of runs, and what is proven worse than a baseline, as one answer for CI.
 
 A throughput that passes is compared by its margin: the loads that two searches proved to be carried, and not carried.
 Every other sentence is compared by what its trials measured (Welch's t-test), with Holm's correction over all of these
@@ -20,7 +20,7 @@ from ..core.units import Unit
 from ..stats import compare, confidence_text, holm_levels
 from ..units import counted
 from ..visible import one_line, visible
-from .document import Cell, Code, Column, Document, Facts, Folded, Items, Mark, Note, Part, Section, verdict_cell
+from .document import Cell, Column, Document, Facts, Folded, Items, Mark, Note, Part, Section, verdict_cell
 from .records import MarginRecord, code_text
 from .run import RecordedRun
 from .run_files import MANIFEST_FILE
@@ -69,7 +69,7 @@ class ComparisonRule:
 
     def __str__(self) -> str:
         """Return how it is decided, in words."""
-        sure = f"{confidence_text(self.confidence)} confidence in all sentences together (Welch's t-test, Holm)"
+        sure = f"{confidence_text(self.confidence)} confidence over all sentences (Welch's t-test, Holm)"
         return f"allowed {100 * self.allowed:g} %, {sure}"
 
 
@@ -93,7 +93,7 @@ class CandidateChange:
             return f"at {'most' if self.low is None else 'least'} {ends[0]}" if len(ends) == 1 else " to ".join(ends)
         estimate = f"{100 * self.estimate + 0.0:+.3g} %{'' if self.of == BASELINE else f' of {self.of}'}"
         if self.low == self.high:
-            return f"{estimate}, without any spread"
+            return f"{estimate} (no spread)"
         return f"{estimate} ({' to '.join(ends)}, {confidence_text(float(f'{self.confidence:.4g}'))} confidence)"
 
 
@@ -158,17 +158,17 @@ class ComparedSentence:
     @property
     def proven(self) -> str:
         """The proof in words, with the change of the figures; or why nothing is proven."""
-        change, allowed = self.change, f"{100 * self.rule.allowed:g} %"
+        change = self.change
         if self.turned:
             return f"{self.state.value}: {self.turned}"
         if change is None:
             return self.why_not
         if self.state is not Proven.NOTHING_PROVEN:
-            proven = f"proven {self.state.value} by more than {allowed}"
+            proven = f"proven {self.state.value}"
         elif (change.low or 0) <= 0 and (change.high is None or change.high >= 0):
             proven = "no difference proven"
         else:
-            proven = f"a difference, not proven to be more than {allowed}"
+            proven = "a difference, not proven to be more than is allowed"
         return ": ".join(filter(None, (proven, str(change))))
 
     def cells(self, heading: str, has_baseline: bool) -> dict[Column, Cell]:
@@ -360,6 +360,8 @@ def _why_not(sentence: ComparedSentence) -> str:
         missing = [name for name, row in sides.items() if row.search is None]
         where = "either run" if len(missing) == len(sides) else "".join(missing)
         return f"margin not measured in {where}: {MARGIN_REMEDY}" if missing else ""
+    if shared := {old.run, *old.runs} & {new.run, *new.runs}:  # -v RESUME went on with it
+        return f"both rest on trials of {', '.join(sorted(shared))}"
     for name, row in sides.items():
         if endless := sum(not math.isfinite(value) for value in row.sample):
             return f"{endless} of {len(row.sample)} trials of {name} have no upper bound"
@@ -385,12 +387,12 @@ def suite_of(run: RecordedRun) -> str:
     return run.environment.suite or run.path.resolve().name
 
 
-def about_run(run: RecordedRun) -> str:
-    """Return where *run* is, and what was tested on what."""
+def _tested(run: RecordedRun) -> str:
+    """Return what *run* tested on what, by which goal."""
     known = run.environment
     goal = f", goal {known.goal.goal}" if known.goal else ""
     tested = [known.platform, known.software, known.versions.get("router.version", ""), f"on {known.testbed}"]
-    return f"{run.path}: {suite_of(run)}, {' '.join(filter(None, tested))}{goal}"
+    return f"{suite_of(run)}, {' '.join(filter(None, tested))}{goal}"
 
 
 def _identity(run: RecordedRun) -> Mapping[str, object]:
@@ -439,16 +441,16 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
     title += f"; {counted(len(problems), 'reason')} not to decide" if problems else ""
     title += "" if has_baseline else "; without a baseline"
     notes = []
-    if unknown := sum(sentence.after.is_carried and sentence.after.search is None for sentence in sentences):
+    unknown = sum(sentence.after.is_carried and sentence.after.search is None for sentence in sentences)
+    if unknown and not has_baseline:  # beside one, the sentence's own line says so
         of = "it" if unknown == len(sentences) == 1 else f"{unknown} of {counted(len(sentences), 'sentence')}"
         notes = [f"margin not measured of {of}, so no later run can be compared with this one there: {MARGIN_REMEDY}"]
     sentences.sort(key=lambda sentence: list(EXIT_STATUS).index(sentence.answer))
     heading = figure_heading(sentence.after for sentence in sentences)
     messages = [Folded.of(each.after.record.outcome) for each in sentences if each.after.record.counts_as != "PASS"]
-    runs = [(name, run) for pair in compared.pairs for name, run in (("baseline", pair.before), ("run", pair.after))]
+    simulated = any(run.simulated for pair in compared.pairs for run in (pair.before, pair.after) if run)
     parts: list[Part] = [
-        Code("\n".join(f"{name:<8}  {one_line(about_run(run))}" for name, run in runs if run)),
-        Facts({"rule": str(compared.rule)} if has_baseline else {}),
+        Facts(_facts(compared)),
         *(Note(f"NOT DECIDED: {problem}", strong=True) for problem in problems),
         Items([f"differs: {difference}" for difference in compared.differences]),
         Items([f"note: {note}" for note in notes]),
@@ -469,7 +471,19 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
         "sentences": [sentence.data for sentence in sentences],
     }
     last = Section("", [*messages, *([Note(tagged)] if tagged else [])])
-    return Document(title, [Section("", parts), last], any(run.simulated for _, run in runs if run), data)
+    return Document(title, [Section("", parts), last], simulated, data)
+
+
+def _facts(compared: RunComparison) -> dict[str, str]:
+    """Return where the runs are, what was tested, and the rule. Of a baseline: what no other line says."""
+    facts = dict[str, str]()
+    for number, pair in enumerate(compared.pairs, 1):
+        place = f" {number}" if len(compared.pairs) > 1 else ""
+        facts |= {f"tested{place}": _tested(pair.after), f"run{place}": str(pair.after.path)}
+        if old := pair.before:
+            other_suite = "" if suite_of(old) == suite_of(pair.after) else f": {suite_of(old)}"
+            facts |= {f"baseline{place}": f"{old.path}{other_suite}", "rule": str(compared.rule)}
+    return facts
 
 
 def junit(compared: RunComparison) -> bytes:
@@ -482,7 +496,8 @@ def junit(compared: RunComparison) -> bytes:
     for pair in compared.pairs:
         simulated = " (SIMULATED)" if pair.after.simulated else ""
         suite = ElementTree.SubElement(root, "testsuite", name=visible(f"{suite_of(pair.after)}{simulated}"))
-        facts = {"run": about_run(pair.after), "baseline": str(pair.before.path) if pair.before else ""}
+        facts = {"tested": _tested(pair.after), "run": str(pair.after.path)}
+        facts |= {"baseline": str(pair.before.path), "rule": str(compared.rule)} if pair.before else {}
         properties = ElementTree.SubElement(suite, "properties")
         for name, value in facts.items():
             ElementTree.SubElement(properties, "property", name=name, value=visible(value))
