@@ -104,6 +104,9 @@ class ScriptedBench:
     def prepare(self, requirement: Requirement) -> None:
         """There is no warm-up."""
 
+    def examine(self, frames: bool) -> None:
+        """There are none."""
+
     def settle(self) -> None:
         """Nothing lags."""
 

@@ -37,9 +37,6 @@ def everything(frame: bytes, direction: Direction) -> float:
     return 1.0
 
 
-PORTS = tuple(GeneratorPort(index, "", 10e9, True, "fake") for index in range(2))
-
-
 def no_ipv6(frame: bytes, direction: Direction) -> float:
     header = ip_header(frame)
     return float(header is not None and header.version == 4)
@@ -103,7 +100,7 @@ def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Sen
     facts = SimpleNamespace(generator=SimpleNamespace(ports=(0, 1)), sides=sides, simulated=False, clock_speed=1000.0)
     testbed: Any = SimpleNamespace(facts=facts, problems=tuple)
     generator: Any = SimpleNamespace(
-        driver=driver, bypassed=bypassed, known_limits=None, ports=PORTS, card_macs={}, reconnect=lambda: None
+        driver=driver, bypassed=bypassed, known_limits=None, ports=(), card_macs={}, reconnect=lambda: None
     )
     links = SimpleNamespace(retried=lambda check: check())
     router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False, links=links)

@@ -45,15 +45,15 @@ KEEPS, MISSES, OPEN = "keeps", "misses", "open"
 class TrialConditions:
     """The settings of every trial of a sentence. ``on_trial`` is called after each trial, before the next.
 
-    ``before_trial`` is called before it. ``whole_soak``: a soak that can no longer pass, and has not failed, goes on
-    all the same.
+    ``before_trial`` is called before it, with whether a PASS may rest on it as the last one. ``whole_soak``: a soak
+    that can no longer pass, and has not failed, goes on all the same.
     """
 
     tolerance: Tolerance = field(default_factory=Tolerance)
     clock_speed: float = 1.0
     whole_soak: bool = False
     on_trial: Callable[[Trial, Standing], None] = lambda trial, standing: None
-    before_trial: Callable[[], None] = lambda: None
+    before_trial: Callable[[bool], None] = lambda is_last: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,12 @@ class Asked:
         return [trial for trial in trials if trial is not first]
 
     @property
+    def trials_left(self) -> int:
+        """The number of further trials until the ruling, if all keep the limit."""
+        shares = self.promise.goal.shares(self.promise.soak)
+        return shares.fewest_trials if self._rule is None else self._rule.trials_left
+
+    @property
     def decision(self) -> Decision:
         """The ruling so far."""
         if self._rule is None:
@@ -156,7 +162,7 @@ def decide(
     if warm_up is not None:
         plan.learn(warm_up)
     while True:
-        conditions.before_trial()
+        conditions.before_trial(asked.trials_left <= 1)
         outcome = measure(Load(plan.pps), plan.seconds)
         trial = read_trial(len(asked.trials) + 1, outcome, conditions.tolerance, conditions.clock_speed)
         trial = with_doubts(trial, promise.conditions, doubts)

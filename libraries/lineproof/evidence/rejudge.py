@@ -157,6 +157,9 @@ class RecordedBench:
             raise (RouterRestarted if reading.restarted else TestbedError)(reading.error)
         return reading.telemetry
 
+    def examine(self, frames: bool) -> None:
+        """Do nothing: the records have what was seen."""
+
     def settle(self) -> None:
         """Wait for nothing: no counter lags in a record."""
 

@@ -138,10 +138,12 @@ class CharacterisationWork(ProcedureRun):
     def __enter__(self) -> CharacterisationWork:
         # a reading to compare with at the end; problems before it do not count
         self.router_problem()
+        self.session.examine(True)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         self.progress.end()
+        self.session.examine(False)
         failure = str(error) if isinstance(error, TestbedError) else self._failure if kind is None else ""
         if failure:
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {failure}") from error

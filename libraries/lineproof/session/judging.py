@@ -21,7 +21,7 @@ from ..core.step_down import StepDown
 from ..core.telemetry import Stage, Telemetry
 from ..core.traffic.frame_kinds import kinds_of
 from ..core.traffic.profiles import Profile
-from ..core.trial import POWER, Fault, Load, Measure, Problem, Tolerance, Trial, counted_trials
+from ..core.trial import EXAMINED, POWER, Fault, Load, Measure, Problem, Tolerance, Trial, counted_trials
 from ..core.verdict import Verdict, deviations_of_verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..units import counted
@@ -112,6 +112,10 @@ class Bench(Protocol):
 
     def measure_of(self, promise: Promise, hear: Listener) -> Measure:
         """Return how a trial of *promise* is measured."""
+        ...
+
+    def examine(self, frames: bool) -> None:
+        """Look at the last *frames* of each trial from now on, where the generator can keep some; or do not."""
         ...
 
     def read(self, moment: str) -> Telemetry:
@@ -210,6 +214,8 @@ class _Sentence:
             reason = f"the testbed broke down after {counted(len(self.trials), 'trial')}: {words}"
             verdict = self._inconclusive(reason, (*self.earlier, *self.trials))
             return replace(verdict, breakdown=words, ledgers=tuple(book.ledgers))
+        finally:
+            self.bench.examine(False)
         after, problems = self._reading_afterwards(book)
         if after is not None:
             if self.bench.restarts > restarts:
@@ -240,7 +246,14 @@ class _Sentence:
             self.hear(EndedTrial(trial, standing))
             book.add_trial(trial, standing)
 
-        conditions = TrialConditions(bench.tolerance, bench.clock_speed, whole_soak, on_trial, book.account)
+        def before_trial(is_last: bool) -> None:
+            # a PASS rests on frames that were looked at, at its full load: a soak's on those of all of its time, and
+            # so does all that follows wrong ones
+            wrong = any(item.fault is Fault.CHANGED for trial in self.trials for item in trial.problems)
+            bench.examine(is_last or wrong or self.promise.soak > 0)
+            book.account()
+
+        conditions = TrialConditions(bench.tolerance, bench.clock_speed, whole_soak, on_trial, before_trial)
         line_pps = self.requirement.profile.line_rate_pps(self.promise.link_bps)
         measure = bench.measure_of(self.promise, self.hear)
         return decide(self.promise, measure, conditions, line_pps, warm_up, self.earlier)
@@ -313,13 +326,17 @@ class _Sentence:
         if unread and decision.ruling is Ruling.PASS and (interrupted or any(trial.lost for trial in decision.trials)):
             unprobed = any(trial.probes(row) is None for trial in decision.trials for row in trial.outcome.directions)
             unseen += [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if unprobed else []
-        of_spans = list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk))
-        if not self.promise.quantity.doubts or not (problems or unseen or of_spans):
+        of_spans, of_looks = (
+            list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk)),
+            changed_shares(decision.trials),
+        )
+        if not self.promise.quantity.doubts or not (problems or unseen or of_spans or of_looks):
             return decision
 
         def known(trial: Trial) -> Trial:
             own = [*problems] if not trial.run else []
             own += [item for numbers, item in of_spans if trial.number in numbers]
+            own += not_looked_at(trial, of_looks)
             return replace(trial, problems=(*trial.problems, *own, *unseen))
 
         return ask(self.promise, list(map(known, decision.trials)))
@@ -406,6 +423,30 @@ def damaged_frames(
             words = "frames that arrived damaged, by the router's own count of CRC errors"
             words += f": {name} {'began anew' if count is None else count}; change the cable or modules"
             yield Problem(Fault.DAMAGED, words, count, (ports,))
+
+
+def changed_shares(trials: Sequence[Trial]) -> dict[Ports, tuple[float, str]]:
+    """Return by direction the largest share of frames that may have changed in a trial, and that in words."""
+    shares: dict[Ports, tuple[float, str]] = {}
+    for trial in trials:
+        for row in trial.outcome.directions:
+            for problem in trial.problems:
+                ports = row.tx_port, row.rx_port
+                if problem.fault is Fault.CHANGED and problem.concerns(row) and row.offered:
+                    share = min(1.0, (problem.most_frames + row.changed) / row.offered)
+                    words = f"{problem.detail} (in trial {trial.number})"
+                    shares[ports] = max(shares.get(ports, (0.0, "")), (share, words))
+    return shares
+
+
+def not_looked_at(trial: Trial, shares: Mapping[Ports, tuple[float, str]]) -> Iterator[Problem]:
+    """Yield that as many frames of *trial* may have changed as in one whose frames were looked at."""
+    known = {ports for item in trial.problems if item.fault is Fault.CHANGED for ports in item.directions}
+    for row in trial.outcome.directions:
+        ports = row.tx_port, row.rx_port
+        if ports in shares and ports not in known and f"{EXAMINED}{row.rx_port}" not in trial.outcome.readings:
+            share, words = shares[ports]
+            yield Problem(Fault.CHANGED, f"{words}; those of others were not looked at", share * row.offered, (ports,))
 
 
 def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> Iterator[tuple[range, Problem]]:

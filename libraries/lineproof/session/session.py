@@ -185,6 +185,10 @@ class Session:
         instruments = Instruments(self.clock_speed, watched, step_down, *of_router, self.power.of_sentence)
         return promise.quantity.measure(instruments, promise)
 
+    def examine(self, frames: bool) -> None:
+        """Look at the last *frames* of each trial from now on, where the generator can keep some; or do not."""
+        self.traffic.examines = frames
+
     def read(self, moment: str) -> Telemetry:
         """Read the router's counters, a second time if the first failed; AFTER the trials with its neighbours.
 

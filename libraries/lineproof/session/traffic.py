@@ -59,6 +59,8 @@ class SentTraffic:
     """A note that the generator was connected again before the present sentence, in words; "": it was not."""
     foreign: ForeignFrames = field(default_factory=ForeignFrames)
     """Frames of other origin, measured when reachability was checked."""
+    examines: bool = field(default=False, repr=False)
+    """True: the last frames of a trial are looked at, where the generator can keep some at any load."""
     _prepared: tuple[Traffic, Probe | None] | None = field(default=None, repr=False)
     _content: Content | None = field(default=None, repr=False)
     _slow: dict[Traffic, Mapping[int, tuple[Counter[str], int]]] = field(default_factory=dict, repr=False)
@@ -171,9 +173,9 @@ class SentTraffic:
         if self._link_was_down:
             self._restore_after_link()
         time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
-        content, keep = self._content, 0
-        if during is None and content is not None and content.is_kept_at_any_load and not self.generator.bypassed:
-            keep = frames_kept(content.profile)
+        keep = 0
+        if self.examines and during is None and self._content is not None and self._content.is_kept_at_any_load:
+            keep = frames_kept(self._content.profile)
         outcome = self._asked(lambda generator: generator.measure(load, duration, during, keep))
         outcome = self.foreign.with_budgets(outcome)
         traffic, probe = self._prepared or (None, None)

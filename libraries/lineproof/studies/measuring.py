@@ -197,25 +197,29 @@ class _Measurement:
             hear(Reading(moment, telemetry := session.read(moment)))
             return telemetry
 
-        for number in range(1, 2 + MOST_REPEATS):
-            before = reading(BEFORE)
-            outcome = measure(Load(loads.pps), loads.seconds)
-            trial = read_trial(number, outcome, session.tolerance, session.clock_speed)
-            trial = with_doubts(trial, promise.conditions, promise.quantity.doubts)
-            hear(EndedTrial(trial))
-            after, interfaces = reading(AFTER), session.interfaces
-            lost = lost_neighbours([trial], after, interfaces, requirement.profile)
-            paused = pauses([trial], before, after, interfaces, self.link_bps)
-            figures = figures_of(promise, [trial])
-            lacking = [name for name in names if not math.isfinite(figures.get(name, math.inf))]
-            problem = _spoilt((*trial.problems, *lost, *paused))
-            if lacking and not problem:
-                problem = "; ".join([f"the trial gave no {' and '.join(lacking)}", *map(str, trial.problems)])
-            if not problem:
-                break
-            loads.learn(trial)
-        else:
-            raise CharacterisationEnded(problem)
+        session.examine(True)
+        try:
+            for number in range(1, 2 + MOST_REPEATS):
+                before = reading(BEFORE)
+                outcome = measure(Load(loads.pps), loads.seconds)
+                trial = read_trial(number, outcome, session.tolerance, session.clock_speed)
+                trial = with_doubts(trial, promise.conditions, promise.quantity.doubts)
+                hear(EndedTrial(trial))
+                after, interfaces = reading(AFTER), session.interfaces
+                lost = lost_neighbours([trial], after, interfaces, requirement.profile)
+                paused = pauses([trial], before, after, interfaces, self.link_bps)
+                figures = figures_of(promise, [trial])
+                lacking = [name for name in names if not math.isfinite(figures.get(name, math.inf))]
+                problem = _spoilt((*trial.problems, *lost, *paused))
+                if lacking and not problem:
+                    problem = "; ".join([f"the trial gave no {' and '.join(lacking)}", *map(str, trial.problems)])
+                if not problem:
+                    break
+                loads.learn(trial)
+            else:
+                raise CharacterisationEnded(problem)
+        finally:
+            session.examine(False)
         if names:
             value = fmean(figures[name] for name in names)
         else:
