@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -108,27 +108,6 @@ def published_rows(project: Project) -> Mapping[str, list[PublishedRow]]:
     for variant in modelled_variants(project, published_studies(project)):
         rows[variant.study.study].append(_row(variant))
     return rows
-
-
-def text_of(found: Sequence[PublishedRow]) -> str:
-    """The rows as a table of Markdown."""
-    head = ("row", "published", "modelled", "error", "allowed", "inside")
-    cells = [
-        (
-            row.name,
-            f"{row.published:.7g}",
-            f"{row.modelled:.{_digits(row)}f}",
-            f"{row.error:+.{_digits(row)}f}",
-            f"{row.allowed:.{_digits(row)}f}",
-            "yes" if row.inside else "NO",
-        )
-        for row in found
-    ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ("---", *["---:"] * 4, "---"), *cells])
-
-
-def _digits(row: PublishedRow) -> int:
-    return 2 if row.published < 1000 else 0
 
 
 def _row(variant: ModelledVariant) -> PublishedRow:
