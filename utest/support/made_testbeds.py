@@ -100,8 +100,10 @@ def joined(*testbeds: Measure) -> Measure:
 
     def measure(load: Load, seconds: float) -> Outcome:
         outcomes = [testbed(load, seconds) for testbed in testbeds]
-        rows = (replace(outcome.directions[0], tx_port=way, rx_port=way ^ 1) for way, outcome in enumerate(outcomes))
-        return replace(outcomes[0], directions=tuple(rows))
+        ways = list(enumerate(outcomes))
+        rows = tuple(replace(outcome.directions[0], tx_port=way, rx_port=way ^ 1) for way, outcome in ways)
+        probes = tuple(replace(one, tx_port=way, rx_port=way ^ 1) for way, outcome in ways for one in outcome.latency)
+        return replace(outcomes[0], directions=rows, latency=probes)
 
     return measure
 
