@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import accumulate
@@ -324,6 +325,15 @@ def test_what_was_offered_most_is_no_exact_figure_in_any_form(tmp_path: Path) ->
             assert "≥" in shown or "linux: does not fall behind up to 97" in shown
     (bar,) = [line for line in text(found).splitlines() if re.search(r"^linux +2 ", line)]
     assert bar.count("≥ 97") == 3
+
+
+def test_each_measurement_is_drawn_beside_the_mean_with_its_deviation(tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    found = results_of(study, measurements(study, {"vpp": [33.1, 33.6, 33.5, 33.2], "linux": [5.4]}))
+    _, (picture, title) = pictures_of(found, "one flow", dict(found.rows())["one flow"])
+    marks = Counter(re.findall(r'<polygon [^>]*fill="([^"]+)"', picture))
+    # those of the legend too
+    assert title == "one flow: each measurement" and marks == {SIGNS[1].colour: 5 + 1, SIGNS[0].colour: 1 + 1}
 
 
 def test_each_baseline_has_a_line_over_the_parameter(tmp_path: Path) -> None:

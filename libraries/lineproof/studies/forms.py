@@ -1,6 +1,7 @@
 """The results of a study as a document, and as a page with pictures. It is made of the records, and can be made again.
 
-Pictures: bars of each row, curves over the study's parameter, ramps, and what each generator sends.
+Pictures: bars of each row, its measurements as ministat draws them, curves over the study's parameter, ramps, and what
+each generator sends.
 """
 
 from __future__ import annotations
@@ -305,6 +306,8 @@ _SAMPLES = 100
 def pictures_of(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> list[Figure]:
     """Return the pictures of *row*: bars, and a ramp or a curve over the parameter."""
     drawn = [Figure(_bars(found, row, cells), f"{row}: {cells[0].unit}")] if _values(cells) else []
+    if any(cell.summary and cell.summary.stddev for cell in cells):
+        drawn.append(Figure(_samples(found, row, cells), f"{row}: each measurement"))
     if any(record.curve for cell in cells for record in cell.records):
         drawn.insert(0, Figure(_ramp(found, row, cells), f"{row}: received over offered"))
     if (parameter := found.study.parameter) is not None and len(points := _points(found, cells)) > 1:
@@ -335,6 +338,23 @@ def _bars(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
             plot.range(place, Bounds(published.minimum, published.maximum), sign, words, published.median)
         top = max((known.maximum for known in (own, published) if known), default=0.0)
         plot.label(place, top, cell.sign + figure(own.median) if own else "no value")
+    return plot.svg()
+
+
+def _samples(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
+    """Return each value of every variant, and its mean with the standard deviation, as ministat draws them."""
+    values = [value for cell in cells for value in cell.values]
+    room = 0.06 * (max(values) - min(values))
+    value = linear(cells[0].unit, max(values) + room, min(values) - room)
+    names = columns("", [cell.variant for cell in cells])
+    plot = Chart(f"{row}: each measurement [{cells[0].unit}]", names, value, found.simulated, is_level=True)
+    for place, cell in enumerate(cells):
+        for one in cell.values:
+            plot.range(place - 0.15, Bounds(one, one), SIGNS[1], "a measurement")
+        if (own := cell.summary) and own.stddev is not None:
+            spread = Bounds(own.mean - own.stddev, own.mean + own.stddev)
+            plot.range(place + 0.15, spread, SIGNS[0], "mean ± standard deviation")
+            plot.label(place - 0.15, own.maximum, cell.sign)
     return plot.svg()
 
 
