@@ -59,7 +59,7 @@ def with_clock(testbed: Measure, clock: float, *errors: float) -> Measure:
 
 
 def budgeted(testbed: Measure, a_second: int) -> Measure:
-    """Return *testbed* with the foreign frames that are expected where so many a second came while nothing was sent."""
+    """Return *testbed* where so many foreign frames *a_second* came before, while nothing was sent."""
     foreign = ForeignFrames({1: round(a_second * IDLE_SECONDS)})
     return lambda load, seconds: foreign.with_budgets(testbed(load, seconds))
 

@@ -90,9 +90,10 @@ def claims_of(goal: str, judged: Sequence[Judged], ratios: Sequence[float]) -> l
 
 
 def exact(shares: Shares, share: float) -> tuple[float, float, float]:
-    """Return the shares of PASS and FAIL and the mean trials of one direction whose trials miss with this *share*.
+    """Return the shares of PASS and FAIL, and the mean trials, of one direction.
 
-    By the evidence alone (sentence 4 of the rule), without the loss of all trials together.
+    *share*: of its trials that miss. By the evidence alone (sentence 4 of the rule), without the loss of all trials
+    together.
     """
     up, down = shares.kept_weight(), shares.missed_weight()
     enough = math.log(1 / shares.risk)
@@ -115,7 +116,7 @@ def exact(shares: Shares, share: float) -> tuple[float, float, float]:
 
 
 def wald(sound: float, wrong_fail: float, slow: float, wrong_pass: float) -> tuple[float, float]:
-    """Return the fewest mean trials of any test with these errors, of the sound and of the slow router (Wald, 1945)."""
+    """Return the fewest mean trials of a test with these errors, of a sound and a slow router (Wald, 1945)."""
 
     def distance(x: float, y: float) -> float:
         x, y = min(max(x, 1e-12), 1 - 1e-12), min(max(y, 1e-12), 1 - 1e-12)

@@ -39,7 +39,7 @@ LEAST_INSIDE = 0.95
 
 
 def closeness(errors: Sequence[float]) -> str:
-    """Return a sentence with the median and the 95th percentile of *errors* in per cent, and how many are small."""
+    """Return the median and the 95th percentile of *errors* in per cent, and how many are small, in words."""
     ordered = sorted(errors)
     middle, high = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.95))
     small = ", ".join(f"{sum(error <= most for error in errors)} within {most:g} %" for most in WITHIN)

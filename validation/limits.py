@@ -17,9 +17,10 @@ AS_GOOD = 0.5
 
 
 def binding_limits(model: RouterModel, loads: Sequence[StreamLoad], asked: float = 0.0) -> frozenset[str]:
-    """Return the limits that bind at *loads*; none where nothing is lost and all of *asked* (frames/s) is offered.
+    """Return the limits that bind at *loads*.
 
-    Each limit in turn is set to half of what it costs (or twice what it carries).
+    None do where nothing is lost and all of *asked* (frames/s) is offered. Each limit in turn is set to half of what it
+    costs (or twice what it carries).
     """
     now = forward(model, loads)
     base, offered = forwarded_pps(loads, now), sum(load.pps for load in loads)

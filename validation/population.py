@@ -105,7 +105,7 @@ def after_warm_up(promise: Promise, measure: Measure, is_sound: bool) -> Judged:
 def noisy(
     seed: int, number: int, goal: str, ratio: float, directions: int = 1, time: str = "", runs: int = 1, **noise: Any
 ) -> Judged:
-    """Return the verdict on router *number* with *ratio* of its SLA. *time*: "for 10 min". *runs*: all must pass."""
+    """Return the verdict on router *number* with *ratio* of its SLA. *time*: "for 10 min"; *runs*: all must pass."""
     sla = sla_of(seed, number)
     router = Router(sla * ratio, f"{seed} {number}", Noise(**noise), directions)
     promise = replace(_promise(goal, f"≥ {RATE} pps {time}"), load_pps=float(sla), own=CLEAN)

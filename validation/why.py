@@ -59,7 +59,7 @@ class ExplainedRow:
 
     @property
     def outcome(self) -> str:
-        """``right``, ``SILENT`` or ``WRONG``."""
+        """The judgement: ``right``, ``SILENT`` or ``WRONG``."""
         return "SILENT" if not self.named else "right" if self.named & self.limits else "WRONG"
 
     @property
@@ -71,7 +71,7 @@ class ExplainedRow:
 
 
 def explained_rows(project: Project) -> Iterator[ExplainedRow]:
-    """Yield all failing rows of rates without a firewall. Raises ConfigError for files that are not as they should be.
+    """Yield all failing rows of rates without a firewall. Raises ConfigError for files that are wrong.
 
     Nothing that FreeBSD counts tells a core that waits for a firewall's lock from a busy one.
     """
