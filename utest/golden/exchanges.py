@@ -86,7 +86,7 @@ def calls(client: str) -> str:
 
 
 def shape(data: Any) -> Any:
-    """Keys and types. Numbered keys are one key; an array is the set of its elements' shapes."""
+    """Return keys and types. Numbered keys are one key; an array is the set of its elements' shapes."""
     if isinstance(data, dict):
         found: dict[str, Any] = {}
         for key, value in data.items():
@@ -126,7 +126,7 @@ class Replay:
                 self._compare(row, self._send(row, row["zip"][0]))
 
     def prepare(self, rows: list[dict[str, Any]]) -> None:
-        """The recorded session found ports that an earlier one had left with streams."""
+        """Leave streams on the ports, as the recorded session found them."""
         for row in rows:
             if row.get("method") == "get_all_streams":
                 port = row["params"]["port_id"]
@@ -191,12 +191,12 @@ class Replay:
 
 
 def called(call: Mapping[str, Any]) -> str:
-    """The method of *call* and the names of its parameters."""
+    """Return the method of *call* and the names of its parameters."""
     return f"{call['method']}({', '.join(sorted((call.get('params') or {}).keys() - HANDLES))})"
 
 
 def _whole(data: Any) -> Any:
-    """*data* with what the recorder shortened made whole."""
+    """Return *data* with what the recorder shortened made whole."""
     if isinstance(data, dict):
         return {
             key: FRAME if key == "binary" and SHORTENED.search(value) else _whole(value) for key, value in data.items()

@@ -102,13 +102,13 @@ class ScriptedBench:
         return own_part(self.limits, None, traffic, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> None:
-        """There is no warm-up."""
+        """Do nothing: there is no warm-up."""
 
     def examine(self, frames: bool) -> None:
-        """There are none."""
+        """Do nothing: there are no frames."""
 
     def settle(self) -> None:
-        """Nothing lags."""
+        """Do nothing: no counter lags."""
 
     def problems(self) -> tuple[str, ...]:
         """Return the processes that have ended."""

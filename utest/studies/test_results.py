@@ -43,7 +43,7 @@ Gaps = dict[str, list[float | None]]
 
 
 def same(**row: object) -> Study:
-    """The same router three times, by another row."""
+    """Return the same router three times, by another row."""
     return SAME.model_copy(update={"measures": {"one flow": StudyRow.model_validate(row)}})
 
 
@@ -51,7 +51,7 @@ RATE = same(forwards="64b 1-flow")
 
 
 def cell_of(study: Study, values: Values | Gaps, variant: str = "two", line: float = 14.88e6) -> StudyCell:
-    """The cell of *variant* in the one row of *study*, whose line rate is *line*."""
+    """Return the cell of *variant* in the one row of *study*, whose line rate is *line*."""
     return results_of(study, measurements(study, values, figures={LINE: line})).cells["one flow", variant]
 
 
@@ -64,7 +64,7 @@ def proven(values: Values, study: Study = SAME) -> list[str]:
 
 
 def laid(study: Study, figures: Iterable[float]) -> Values:
-    """*figures* in the order of the measurements."""
+    """Return *figures* in the order of the measurements."""
     values: Values = {name: [] for name in study.variants}
     for visit, figure in zip(steps_of(study), figures, strict=True):
         values[visit.variant].append(figure)
@@ -76,7 +76,7 @@ def equal(chance: random.Random, study: Study) -> Values:
 
 
 def offsets(chance: random.Random, study: Study) -> Values:
-    """Each session is off by something of its own; the baseline ends a block and begins the next one in one session."""
+    """Return values of sessions that are each off by something; blocks meet within a session of the baseline."""
     figures, offset, last = [], 0.0, ""
     for visit in steps_of(study):
         if visit.variant != last:
@@ -93,7 +93,7 @@ Scatter = Callable[[random.Random, Study], Values]
 
 
 def drawn(scatter: Scatter, studies: int) -> Iterator[tuple[Study, Values]]:
-    """The seeds are fixed, so that a count is the same on each machine."""
+    """Yield studies and their values, by seeds that are fixed: a count is the same on each machine."""
     for seed in range(studies):
         study = SAME.model_copy(update={"seed": seed})
         yield study, scatter(random.Random(f"{scatter.__name__}/{seed}"), study)
@@ -265,7 +265,7 @@ GIGABIT = line_rate_pps(1e9, 64)
 
 
 def repeats(*shares: float, received: float = 1.0, **more: float) -> list[dict[str, float]]:
-    """One measurement for each of *shares* of a gigabit's line rate, of which a share was *received*."""
+    """Return one measurement for each of *shares* of a gigabit's line rate, of which a share was *received*."""
     fixed = {FRAME: 64.0, LINK: 10e9, CORE_SHARE: 1.0, STEAL: 0.0}
     rates = [{OFFERED: share * GIGABIT, RECEIVED: received * share * GIGABIT} for share in shares]
     return [{**fixed, **rate, **more} for rate in rates]

@@ -173,7 +173,7 @@ LINES = {
 
 
 def router_of(found: StudyRun, variant: str) -> tuple[RouterFacts, dict[str, str]]:
-    """The facts of a router that is what *variant* says, and its answers by command."""
+    """Return the facts of a router that is what *variant* says, and its answers by command."""
     software, own = found.plans[variant].software, found.study.variants[variant]
     cards = tuple(NicFacts(name, rx_queues=software.rx_queues) for name in software.interfaces[:2])
     expected = found.study.facts_of(variant).items()
@@ -185,7 +185,7 @@ def router_of(found: StudyRun, variant: str) -> tuple[RouterFacts, dict[str, str
 def shown(
     software: Software, facts: RouterFacts, answers: Mapping[str, str | Result], simulated: bool = False
 ) -> Session:
-    """A session with a router of *facts* that gives *answers*, and should be as *software*."""
+    """Return a session with a router of *facts* that gives *answers*, and should be as *software*."""
     known = {line: said if isinstance(said, Result) else Result(said, "", 0, 0.0) for line, said in answers.items()}
     router = SimpleNamespace(facts=facts, shell=lambda line, limit: known[line])
     login = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
@@ -280,7 +280,7 @@ def kept(
     text: str = SMALL,
     fingerprints: Mapping[str, str] = MappingProxyType({}),
 ) -> RecordedRun:
-    """The run RUN with *values* of variants, as the next one finds it."""
+    """Return the run RUN with *values* of variants, as the next one finds it."""
     run = small(folder, text)
     recorder = begun(run, folder / "results")
     sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}

@@ -98,17 +98,17 @@ changes:
 
 
 def description(name: str) -> RouterDescription:
-    """One of DESCRIPTIONS."""
+    """Return one of DESCRIPTIONS."""
     return validate_config(yaml.safe_load(DESCRIPTIONS[name]), RouterDescription, Path(f"{name}.yaml"), {})
 
 
 def shipped(name: str) -> RouterDescription:
-    """One that comes with Lineproof."""
+    """Return one that comes with Lineproof."""
     return read_description(Layers(Path("/nowhere"), PACKAGED_ROUTERS), name)
 
 
 def with_examples(kind: str, which: int = 0) -> RouterDescription:
-    """Return the description of a built-in router with examples of ``utest/data/router_examples``: of some the n-th."""
+    """Return a built-in description with the examples of ``utest/data/router_examples``: of several the n-th."""
     data, _ = read_yaml(LIBRARIES / "lineproof" / "routers" / kind / f"{kind}.yaml")
     examples, _ = read_yaml(DATA / "router_examples" / f"{kind}.yaml")
     for place, listed in examples.items():
@@ -179,7 +179,7 @@ class CommandLine:
         return Result(self.answer(command), "", 0, 0.0)
 
     def close(self) -> None:
-        """The end of a login."""
+        """End the login."""
 
 
 class CommittingLine(CommandLine):
@@ -213,10 +213,10 @@ class CommittingLine(CommandLine):
         return super().answer(line).replace("entry not found", "The specified entry does not exist.")
 
     def close(self) -> None:
-        """The end of a login."""
+        """End the login."""
         self._open = False
 
 
 def machine_of(name: str) -> CommandLine:
-    """A router for one of DESCRIPTIONS."""
+    """Return a router for one of DESCRIPTIONS."""
     return CommittingLine() if name == "committing" else CommandLine()

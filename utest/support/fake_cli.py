@@ -105,6 +105,6 @@ class FakeCli:
 
 
 def counters(line: str, rx: int = 1000, tx: int = 990, drops: int = 10) -> str:
-    """The answer to ``show interfaces NAME``."""
+    """Return the answer to ``show interfaces NAME``."""
     name = line.split()[-1]
     return INTERFACE.format(name=name, rx=rx, tx=tx, drops=drops, rx_bytes=rx * 60, tx_bytes=tx * 60)

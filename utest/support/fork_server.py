@@ -39,7 +39,7 @@ class ForkServer:
         output: IO[bytes],
         errors: IO[bytes] | None = None,
     ) -> ForkedProcess:
-        """A process with nothing to read; *errors*: default *output*. Wait for it before the next."""
+        """Start a process with nothing to read; *errors*: default *output*. Wait for it before the next."""
         if self._process is None:
             # one thread only: a fork takes no other along
             environment = os.environ | {

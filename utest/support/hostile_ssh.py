@@ -46,7 +46,7 @@ def endless_line(link: socket.socket) -> None:
 
 @contextmanager
 def raw_server(talk: Talk) -> Iterator[int]:
-    """The port of a server that does *talk* with every connection, and then closes it."""
+    """Provide the port of a server that does *talk* with every connection, and then closes it."""
     server = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:

@@ -97,7 +97,7 @@ class Lab:
 
 @contextlib.contextmanager
 def lab(folder: Path, names: Sequence[str], resources: str = "") -> Iterator[Lab]:
-    """A lab with the places *names*, all with the tag ``kind=bench``; *resources*: an exporter's, if it has one."""
+    """Provide a lab with the places *names*, tagged ``kind=bench``; *resources*: an exporter's, if any."""
     folder.mkdir(exist_ok=True)
     # each has the exporter's group of its name
     match, now = {"exporter": "exporter", "cls": "*", "name": None, "rename": None}, time.time()

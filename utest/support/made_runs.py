@@ -50,7 +50,7 @@ class Sentence:
 
 
 def around(mean: float, seed: int, spread: float = 0.002, count: int = 20) -> list[float]:
-    """Figures about *mean*; *spread*: their standard deviation as a ratio."""
+    """Return figures about *mean*; *spread*: their standard deviation as a ratio."""
     chance = random.Random(seed)
     return [mean * (1 + chance.gauss(0, spread)) for _ in range(count)]
 
@@ -69,7 +69,7 @@ def made_run(
     inputs: Mapping[str, bytes] | None = None,
     **environment: Any,
 ) -> Path:
-    """The folder of a run with *sentences*. *unjudged*: one that it ended in. *environment*: fields of its record.
+    """Write a run with *sentences*. *unjudged*: one that it ended in; *environment*: fields of its record.
 
     *goal*: that which judged, or its name. *inputs*: by file name.
     """
@@ -122,7 +122,7 @@ def made_run(
 
 
 def _trial(place: int, words: str, figure: float) -> Trial:
-    """A trial of 1 s that measured *figure*, and at the same time something else that must not be compared instead.
+    """Return a trial of 1 s that measured *figure*, and something else that must not be compared instead.
 
     Of sentences that are not of EACH_KIND the figure is the frames forwarded.
     """

@@ -76,13 +76,13 @@ class ModelledVariant:
 
 
 def published_studies(project: Project) -> tuple[Study, ...]:
-    """The studies that have published figures. Raises ConfigError for files that are not as they should be."""
+    """Return the studies that have published figures. Raises ConfigError for files that are wrong."""
     found = (load_study(path) for path in listed(project.studies, "*.yaml"))
     return tuple(study for study in found if any(study.published.rows.values()))
 
 
 def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[ModelledVariant]:
-    """Every row of *studies* that has a published figure. Raises ConfigError."""
+    """Yield every row of *studies* that has a published figure. Raises ConfigError."""
     catalogue = Catalogue.read(project.profiles)
     boxes: dict[str, tuple[Platform, Path]] = {}
     for study in studies:
@@ -103,7 +103,7 @@ def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[
 
 
 def published_rows(project: Project) -> Mapping[str, list[PublishedRow]]:
-    """All of them by study. Raises ConfigError for files that are not as they should be."""
+    """Return every published row, by study. Raises ConfigError for files that are wrong."""
     rows = defaultdict[str, list[PublishedRow]](list)
     for variant in modelled_variants(project, published_studies(project)):
         rows[variant.study.study].append(_row(variant))
@@ -150,7 +150,7 @@ def modelled(variant: ModelledVariant) -> float:
 
 
 def _offered(variant: ModelledVariant) -> float:
-    """Frames/s that a row offers in one direction: its load, or all that the generator sends."""
+    """Return the frames/s that a row offers in one direction: its load, or all that the generator sends."""
     model, profile = variant.model, variant.traffic.profile
     most = model.ceiling * profile.line_rate_pps(model.speeds[0])
     if (at := variant.study.measures[variant.row].at) is None:
@@ -161,7 +161,7 @@ def _offered(variant: ModelledVariant) -> float:
 
 
 def _runtime(model: RouterModel, found: Forwarding, vectors: Vectors | None) -> dict[str, float]:
-    """VPP's runtime of the first worker with frames: cycles per packet, and packets per call of the look-up."""
+    """Return VPP's cycles per packet and packets per call of the look-up, of the first worker with frames."""
     telemetry = ModelTelemetry(model)
     telemetry.add(found, 100.0)
     busy = next(thread for thread in telemetry.threads(("first", "second"), "vpp") if thread.packets)
@@ -180,7 +180,7 @@ LOSSLESS = 1e-9
 
 
 def loads_at(model: RouterModel, profile: Profile, bidirectional: bool) -> Callable[[float], list[StreamLoad]]:
-    """A function from a load (share of line rate per direction) to the offered load.
+    """Return a function from a load (share of line rate per direction) to the offered load.
 
     Every frame leaves by the other port.
     """
@@ -196,12 +196,12 @@ def loads_at(model: RouterModel, profile: Profile, bidirectional: bool) -> Calla
 
 
 def throughput(model: RouterModel, profile: Profile, bidirectional: bool) -> float:
-    """The highest load without loss, per cent of one direction's line rate, both directions added."""
+    """Return the highest load without loss, per cent of one direction's line rate, both directions added."""
     return 100 * lossless_share(model, loads_at(model, profile, bidirectional)) * (2 if bidirectional else 1)
 
 
 def lossless_share(model: RouterModel, at: Callable[[float], list[StreamLoad]]) -> float:
-    """The highest load without loss, as a share of line rate per direction; *at*: of :func:`loads_at`."""
+    """Return the highest load without loss, as a share of line rate per direction; *at*: of :func:`loads_at`."""
     low, high = 0.0, model.ceiling
     if forward(model, at(high)).loss <= LOSSLESS:
         low = high
@@ -215,5 +215,5 @@ def lossless_share(model: RouterModel, at: Callable[[float], list[StreamLoad]]) 
 
 
 def forwarding_at(model: RouterModel, profile: Profile, pps: float) -> Forwarding:
-    """How the router forwards *pps* frames/s of *profile* in one direction."""
+    """Return how the router forwards *pps* frames/s of *profile* in one direction."""
     return forward(model, loads_at(model, profile, False)(pps / profile.line_rate_pps(model.speeds[0])))

@@ -61,7 +61,7 @@ class PureRouter:
         return Outcome(load, duration, duration, 1_795_000_000.0 + number, tuple(counts), problems)
 
     def send_burst(self, frames: int) -> Outcome:
-        """*frames* at line rate: what the router forwards meanwhile and what it buffers comes back."""
+        """Send *frames* at line rate: what the router forwards meanwhile and what it buffers comes back."""
         seconds = frames / LINE
         number, problems = self._begin(LINE, seconds)
         carried = min(frames, int(self.buffer / (1 - self.capacity / LINE))) if self.capacity < LINE else frames

@@ -36,7 +36,7 @@ class RobotRun:
 
 
 def command(folder: Path, suite: Path, *options: str) -> list[str]:
-    """The robot call as a user makes it, with everything it writes under *folder*."""
+    """Return the command line of Robot as a user has it, with everything that it writes under *folder*."""
     return [sys.executable, "-m", "robot", *_arguments(folder, suite, *options)]
 
 
@@ -54,7 +54,7 @@ def _arguments(folder: Path, suite: Path, *options: str) -> list[str]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """A runtime folder of the test's own, so that other runs do not meet; so for journals of routers."""
+    """Return a runtime folder of the test's own, so that other runs do not meet; so for journals of routers."""
     runtime = folder / "runtime"
     runtime.mkdir(mode=0o700, exist_ok=True)
     return {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "XDG_STATE_HOME": str(runtime / "state")}
@@ -77,12 +77,12 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
 
 
 def unwrapped(message: str) -> str:
-    """*message* with its lines as long as they were before they were made to fit the console."""
+    """Return *message* with its lines as long as they were before they were made to fit the console."""
     return re.sub(r"\n {4,}", " ", message)
 
 
 def check_runs(results: Path) -> None:
-    """Each run below *results* comes to the same verdicts again, for the same reasons in the same words:
+    """Check that each run below *results* comes to the same verdicts again, in the same words:
     the records must suffice, whatever happened in it.
 
     So do its sentences as those of another suite: each to a verdict that it has in this test, or to the FAIL of less.
@@ -100,7 +100,7 @@ def check_runs(results: Path) -> None:
 
 
 def start(folder: Path, suite: Path, *options: str) -> ForkedProcess:
-    """A run of *suite* that goes on, with ``console.txt`` in *folder*; wait for it before the next."""
+    """Start a run of *suite*, with ``console.txt`` in *folder*; wait for it before the next."""
     words = ["robot", *_arguments(folder, suite, *options)]
     with (folder / "console.txt").open("wb") as console:
         return programs().start(words, environment(folder), folder, console)
@@ -108,21 +108,21 @@ def start(folder: Path, suite: Path, *options: str) -> ForkedProcess:
 
 @cache
 def programs() -> ForkServer:
-    """Where Robot and ``lineproof`` are forked, one after the other. It ends with this process."""
+    """Return the process from which Robot and ``lineproof`` are forked. It ends with this one."""
     server = ForkServer("support.forked_programs")
     atexit.register(server.close)
     return server
 
 
 def write_suite(folder: Path, *steps: str, setup: str = "Open Testbed For    netgate6100    software=vpp") -> Path:
-    """A suite of one test; its first step is on line 8."""
+    """Write a suite of one test; its first step is on line 8."""
     return write_tests(folder, "".join(["The Test\n", *(f"    {step}\n" for step in steps)]), setup)
 
 
 def write_tests(
     folder: Path, tests: str, setup: str = "Open Testbed For    netgate6100    software=vpp", name: str = "suite"
 ) -> Path:
-    """A suite of *tests*, as they stand below their heading; the first is on line 7."""
+    """Write a suite of *tests*, as they stand below their heading; the first is on line 7."""
     path = folder / f"{name}.robot"
     settings = (
         f"Resource    {ROOT}/resources/acceptance.resource\nSuite Setup    {setup}\nSuite Teardown    Close Testbed"
@@ -132,7 +132,7 @@ def write_tests(
 
 
 def project(folder: Path, *names: str, more: str = "") -> Path:
-    """A copy of ``variables/`` that a test may change; *names*: further testbeds, simulated; *more*: a line of each."""
+    """Copy ``variables/`` for a test to change; *names*: further simulated testbeds; *more*: a line of each."""
     shutil.copytree(ROOT / "variables", folder / "project" / "variables")
     testbeds = folder / "project" / "variables" / "testbeds"
     for name in names:
@@ -156,7 +156,7 @@ def hardware(home: Path, name: str, ports: tuple[int, int], router: Login | None
 
 
 def short_goal(folder: Path, more: str = "") -> tuple[str, str]:
-    """Robot's option for a project whose goal ``quick`` needs fewer seconds of trials, to save time; *more*: lines."""
+    """Return Robot's option for a project whose goal ``quick`` needs fewer seconds of trials; *more*: lines."""
     home = project(folder)
     shorten(home, more)
     return "-v", f"PROJECT:{home}"
@@ -172,7 +172,7 @@ def shorten(home: Path, more: str = "") -> None:
 
 
 def processes_of(folder: Path) -> list[str]:
-    """Processes left by a run: with this test's folder in their environment or arguments."""
+    """Return the processes left by a run: with this test's folder in their environment or arguments."""
     found = []
     marker = str(folder).encode()
     for entry in Path("/proc").iterdir():

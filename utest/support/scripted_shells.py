@@ -22,7 +22,7 @@ class Scripted:
 
 
 def answering(outputs: Mapping[str, tuple[str, int]]) -> Shell:
-    """A machine that knows these commands only, each with its output and status; several files by ``cat`` of each."""
+    """Return a machine that knows these commands, with output and status; several files by ``cat`` of each."""
 
     def files(command: str) -> tuple[str, int]:
         rows = ((path, *outputs.get(f"cat {path}", ("", 1))) for path in command.split()[3:])
@@ -38,11 +38,11 @@ def answering(outputs: Mapping[str, tuple[str, int]]) -> Shell:
 
 
 def broken(command: str, limit: float) -> Result:
-    """The shell of a router that cannot be reached any more."""
+    """Return the shell of a router that cannot be reached any more."""
     raise TestbedError("the link to the router dropped")
 
 
 def this_machine(command: str, limit: float) -> Result:
-    """A shell on this machine."""
+    """Return a shell on this machine."""
     found = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)
     return Result(found.stdout, found.stderr, found.returncode, 0.0)

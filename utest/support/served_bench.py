@@ -38,7 +38,7 @@ class ServedBench:
         return Login(address="127.0.0.1", port=int(ssh), user=user, key=Path(key), known_hosts=Path(hosts))
 
     def project(self, folder: Path) -> Path:
-        """A project whose testbed ``lab`` is this bench."""
+        """Write a project whose testbed ``lab`` is this bench."""
         home = robot_run.project(folder)
         robot_run.hardware(home, "lab", (self.sync, self.events), self.router, PREPARED)
         return home
@@ -46,7 +46,7 @@ class ServedBench:
 
 @contextmanager
 def served(folder: Path, *options: str, project: Path = robot_run.ROOT) -> Iterator[ServedBench]:
-    """The served Netgate 6100, until the context ends; *project*: whose files are read."""
+    """Provide the served Netgate 6100, until the context ends; *project*: whose files are read."""
     ports = ["--rpc-port", "0", "--pub-port", "0"]
     process = subprocess.Popen(
         [*PROGRAM, "serve", "--platform", "netgate6100", *ports, *options],

@@ -37,7 +37,7 @@ published:
 
 
 def study_project(folder: Path, text: str = SMALL, name: str = "small") -> Project:
-    """A project in *folder* with the study *name*, which *text* is."""
+    """Return a project in *folder* with the study *name*, which *text* is."""
     path = folder / "variables" / "studies" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -45,7 +45,7 @@ def study_project(folder: Path, text: str = SMALL, name: str = "small") -> Proje
 
 
 def study_of(folder: Path, text: str = SMALL) -> Study:
-    """The study that *text* is."""
+    """Return the study that *text* is."""
     name = text.split("\n", 1)[0].removeprefix("study: ")
     path = folder / f"{name}.yaml"
     path.write_text(text, encoding="utf-8")
@@ -59,7 +59,7 @@ def measurements(
     figures: Mapping[str, float] = MappingProxyType({}),
     **more: object,
 ) -> list[MeasurementRecord]:
-    """One record of *row* for each of its places in the order, with *values* by variant, one after the other."""
+    """Return a record of *row* for each of its places in the order, with *values* by variant, in turn."""
     left = {name: iter(of_variant) for name, of_variant in values.items()}
     records: list[MeasurementRecord] = []
     for step in steps_of(study):

@@ -65,7 +65,7 @@ class Own:
 
 @contextmanager
 def sending(backend: FakeBackend, client: str) -> Iterator[TrexGenerator]:
-    """A generator that uses *client* with a server over *backend*."""
+    """Provide a generator that uses *client* with a server over *backend*."""
     with serving(backend) as server:
         settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client)
         with TrexGenerator(settings) as generator:
@@ -73,7 +73,7 @@ def sending(backend: FakeBackend, client: str) -> Iterator[TrexGenerator]:
 
 
 def project_with(folder: Path, client: str = "", **profiles: str) -> None:
-    """This project's variables in *folder*, with *profiles* as words; *client* of the simulated testbed."""
+    """Copy this project's variables to *folder*, with *profiles* as words; *client* of the simulated testbed."""
     shutil.copytree(robot_run.ROOT / "variables", folder / "variables")
     if client:
         testbed = folder / "variables" / "testbeds" / "simulated.yaml"
