@@ -90,8 +90,8 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def profile_processes() -> Iterator[ProfileProcesses]:
     """Provide forked processes that load profiles. They end with the file: others look for processes left."""
-    with contextlib.closing(ProfileProcesses()) as found:
-        yield found
+    with contextlib.closing(ProfileProcesses()) as processes:
+        yield processes
 
 
 @pytest.fixture

@@ -379,8 +379,8 @@ def _why() -> Mapping[str, str]:
         "backlog with programs": (TRIED, waits, on("CPU 0"), cpus(programs, counters=late)),
         "backlog of more than was lost": (TRIED, many),
     }
-    found = {name: explanation(*inputs) for name, inputs in cases.items()}
-    return {f"why: {name}": "\n".join(why.lines) if why else "" for name, why in found.items()}
+    reasons = {name: explanation(*inputs) for name, inputs in cases.items()}
+    return {f"why: {name}": "\n".join(why.lines) if why else "" for name, why in reasons.items()}
 
 
 def _ledgers() -> Mapping[str, str]:
@@ -429,8 +429,8 @@ def _others() -> Mapping[str, str]:
     def margin_of(router: PureRouter, deadline: float = 60) -> str:
         goal, own = read_goal(VARIABLES / "goals", "quick"), OwnPart(trials=1000)
         run = run_on(router, deadline, goal=goal, own=own, most=14e6 / LINE)
-        found = margin(run, parse("64b unidirectional ≥ 5 Mpps", CATALOGUE))
-        return f"{found.low:.4f} to {found.high and f'{found.high:.4f}'} {found.reason}".strip()
+        result = margin(run, parse("64b unidirectional ≥ 5 Mpps", CATALOGUE))
+        return f"{result.low:.4f} to {result.high and f'{result.high:.4f}'} {result.reason}".strip()
 
     def limits(router: Any) -> str:
         return raised(lambda: find_ceiling(TrialSeries(router), LINE))

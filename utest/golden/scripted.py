@@ -89,8 +89,8 @@ class ScriptedBench:
 
     def _load_for(self, requirement: Any) -> Load:
         """Return the load of the sentence, by default that of a generator of 1 Mpps."""
-        found: Load = requirement.quantity.load(requirement, LINK_BPS, Load(self.more.get("pps", 1e6)))
-        return found
+        load: Load = requirement.quantity.load(requirement, LINK_BPS, Load(self.more.get("pps", 1e6)))
+        return load
 
     @property
     def restarts(self) -> int:
@@ -167,9 +167,9 @@ class ScriptedBench:
         return self.watch.read_last() if moment == AFTER else self.watch.read_again()
 
     def _neighbours(self, sides: object) -> Any:
-        if isinstance(found := self.more["neighbours"], TestbedError):
-            raise found
-        return found
+        if isinstance(entries := self.more["neighbours"], TestbedError):
+            raise entries
+        return entries
 
     def _counters(self) -> Telemetry:
         """Read its counters; from reading ``silent`` on it does not answer."""

@@ -148,8 +148,8 @@ SEALS = ("previous", "sha256")
 
 def rows(file: Path) -> list[dict[str, Any]]:
     """Return the records of *file*, without their links."""
-    found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return [{key: value for key, value in row.items() if key not in SEALS} for row in found]
+    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [{key: value for key, value in row.items() if key not in SEALS} for row in records]
 
 
 def write_rows(file: Path, records: list[dict[str, Any]], run: str) -> None:
@@ -173,9 +173,9 @@ def reseal(folder: Path, run: str | None = None) -> None:
 def change_records(file: Path, edit: Callable[[list[dict[str, Any]]], object]) -> None:
     """Let *edit* change the records of a file of a closed run, and seal the run again."""
     run = str(rows(file.parent / ENVIRONMENT_FILE)[0]["run"])
-    found = rows(file)
-    edit(found)
-    write_rows(file, found, run)
+    records = rows(file)
+    edit(records)
+    write_rows(file, records, run)
     reseal(file.parent)
 
 

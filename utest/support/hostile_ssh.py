@@ -122,9 +122,9 @@ class Guard(asyncssh.SSHServer):
         return self._next()
 
     def _next(self) -> Any:
-        found = self.questions[self._round]
+        question = self.questions[self._round]
         self._round += 1
-        return ("", "", "", found) if isinstance(found, list) else found
+        return ("", "", "", question) if isinstance(question, list) else question
 
 
 class HostileServer:

@@ -107,14 +107,14 @@ class HostileServer:
         for link in (self._front, self._back, self._events, self._source):
             poller.register(link, zmq.POLLIN)
         while not self._over.is_set():
-            found = dict(poller.poll(20))
-            if self._front in found:
+            ready = dict(poller.poll(20))
+            if self._front in ready:
                 self._request(self._front.recv_multipart())
-            if self._back in found:
+            if self._back in ready:
                 self._front.send_multipart(self._back.recv_multipart())
-            if self._events in found:
+            if self._events in ready:
                 self._source.send(self._events.recv())
-            if self._source in found:
+            if self._source in ready:
                 for message in self.published:
                     self._events.send_multipart(message)
                 self._events.send_multipart(self._source.recv_multipart())
@@ -141,11 +141,11 @@ class HostileServer:
 def hostile_trex() -> Iterator[HostileServer]:
     """Provide a hostile server over a :class:`FakeBackend`."""
     with serving(FakeBackend()) as server:
-        found = HostileServer(server)
+        hostile = HostileServer(server)
         try:
-            yield found
+            yield hostile
         finally:
-            found.close()
+            hostile.close()
 
 
 def endless(link: socket.socket, size: int = 1 << 20) -> None:

@@ -64,8 +64,8 @@ class Lab:
                 stderr=subprocess.STDOUT,
             )
         self._opened.append(self.coordinator)
-        found = _awaited(log, rb"listening on \S+:(\d+)")
-        self.port = int(found)
+        port = _awaited(log, rb"listening on \S+:(\d+)")
+        self.port = int(port)
 
     def start_exporter(self, resources: str) -> None:
         """Export *resources*, YAML."""
@@ -85,8 +85,8 @@ class Lab:
         # not by labgrid's client, which takes most of a second to start
         with grpc.insecure_channel(self.address) as channel:
             coordinator: Any = labgrid_coordinator_pb2_grpc.CoordinatorStub(channel)
-            found = coordinator.GetPlaces(labgrid_coordinator_pb2.GetPlacesRequest(), timeout=LIMIT)
-        return {place.name: place.acquired for place in found.places if place.acquired}
+            answer = coordinator.GetPlaces(labgrid_coordinator_pb2.GetPlacesRequest(), timeout=LIMIT)
+        return {place.name: place.acquired for place in answer.places if place.acquired}
 
     def close(self) -> None:
         """End everything."""
@@ -116,5 +116,5 @@ def lab(folder: Path, names: Sequence[str], resources: str = "") -> Iterator[Lab
 
 def _awaited(log: Path, pattern: bytes) -> bytes:
     wait_until(lambda: re.search(pattern, log.read_bytes()), lambda: log.read_text(errors="replace"), LIMIT)
-    found: list[bytes] = re.findall(pattern, log.read_bytes())
-    return found[0]
+    matches: list[bytes] = re.findall(pattern, log.read_bytes())
+    return matches[0]

@@ -77,8 +77,8 @@ class ModelledVariant:
 
 def published_studies(project: Project) -> tuple[Study, ...]:
     """Return the studies that have published figures. Raises ConfigError for files that are wrong."""
-    found = (load_study(path) for path in listed(project.studies, "*.yaml"))
-    return tuple(study for study in found if any(study.published.rows.values()))
+    studies = (load_study(path) for path in listed(project.studies, "*.yaml"))
+    return tuple(study for study in studies if any(study.published.rows.values()))
 
 
 def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[ModelledVariant]:
@@ -137,16 +137,16 @@ def modelled(variant: ModelledVariant) -> float:
     profile, kind = words.profile, study.measures[row].kind
     line = profile.line_rate_pps(model.speeds[0])
     # per cent that one frame/s is: of its own line rate, or as published frames/s are, of the smallest frames'
-    each = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.speeds[0]
+    per_pps = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.speeds[0]
     if kind in ("ramp", "throughput"):
-        return throughput(model, profile, words.bidirectional) * line / 100 * each
-    found = forwarding_at(model, profile, _offered(variant))
-    forwarded = sum(sum(worker.sent.values()) for worker in found.workers)
-    handled = sum(worker.pps for worker in found.workers)
+        return throughput(model, profile, words.bidirectional) * line / 100 * per_pps
+    forwarding = forwarding_at(model, profile, _offered(variant))
+    forwarded = sum(sum(worker.sent.values()) for worker in forwarding.workers)
+    handled = sum(worker.pps for worker in forwarding.workers)
     if kind == "energy":
         return 1e6 * (variant.platform.watts or 0.0) / forwarded
     rates = {"forwards": forwarded, "takes_in": handled, "drops_sending": handled - forwarded}
-    return rates[kind] * each if kind in rates else _runtime(model, found, model.software.vectors)[kind]
+    return rates[kind] * per_pps if kind in rates else _runtime(model, forwarding, model.software.vectors)[kind]
 
 
 def _offered(variant: ModelledVariant) -> float:
@@ -160,10 +160,10 @@ def _offered(variant: ModelledVariant) -> float:
     return min(most, load.pps) if load else most
 
 
-def _runtime(model: RouterModel, found: Forwarding, vectors: Vectors | None) -> dict[str, float]:
+def _runtime(model: RouterModel, forwarding: Forwarding, vectors: Vectors | None) -> dict[str, float]:
     """Return VPP's cycles per packet and packets per call of the look-up, of the first worker with frames."""
     telemetry = ModelTelemetry(model)
-    telemetry.add(found, 100.0)
+    telemetry.add(forwarding, 100.0)
     busy = next(thread for thread in telemetry.threads(("first", "second"), "vpp") if thread.packets)
     nodes = {node.name: node for node in busy.nodes}
     taken = nodes[vectors.input if vectors else ""]

@@ -88,11 +88,13 @@ def check_runs(results: Path) -> None:
     So do its sentences as those of another suite: each to a verdict that it has in this test, or to the FAIL of less.
     """
     for folder in sorted(path.parent for path in results.glob("*/inputs.jsonl")):
-        found = rejudge(folder)
-        for item in found.sentences:
-            told = f"{folder}: {item.record.message}\nagain: {item.verdict}\n{item.remarks}"
-            assert item.state == "same" and not item.remarks, told
-        verdicts = {(item.record.test, item.record.sentence, item.record.verdict) for item in found.sentences}
+        judged = rejudge(folder)
+        for sentence in judged.sentences:
+            told = f"{folder}: {sentence.record.message}\nagain: {sentence.verdict}\n{sentence.remarks}"
+            assert sentence.state == "same" and not sentence.remarks, told
+        verdicts = {
+            (sentence.record.test, sentence.record.sentence, sentence.record.verdict) for sentence in judged.sentences
+        }
         for other in judge_another_sla(folder, None)[1]:
             failed = {f"'{sentence}' in test '{test}'" for test, sentence, verdict in verdicts if verdict == "FAIL"}
             own = (other.asked.test, other.asked.sentence, other.ruling.value) in verdicts
@@ -173,7 +175,7 @@ def shorten(home: Path, more: str = "") -> None:
 
 def processes_of(folder: Path) -> list[str]:
     """Return the processes left by a run: with this test's folder in their environment or arguments."""
-    found = []
+    processes = []
     marker = str(folder).encode()
     for entry in Path("/proc").iterdir():
         if not re.fullmatch(r"\d+", entry.name) or int(entry.name) == os.getpid():
@@ -183,7 +185,7 @@ def processes_of(folder: Path) -> list[str]:
             if marker in (entry / "environ").read_bytes() or marker in words:
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
                 if state != "Z":
-                    found.append(words.replace(b"\0", b" ").decode())
+                    processes.append(words.replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return found
+    return processes

@@ -17,8 +17,8 @@ class Scripted:
 
     def __call__(self, command: str, limit: float, stdin: str = "") -> Result:
         self.ran.append(f"{command} <<< {stdin}" if stdin else command)
-        found = self.outputs.get(command, "")
-        return Result(found, "", self.status, 0.0) if isinstance(found, str) else found
+        output = self.outputs.get(command, "")
+        return Result(output, "", self.status, 0.0) if isinstance(output, str) else output
 
 
 def answering(outputs: Mapping[str, tuple[str, int]]) -> Shell:
@@ -44,5 +44,5 @@ def broken(command: str, limit: float) -> Result:
 
 def this_machine(command: str, limit: float) -> Result:
     """Return a shell on this machine."""
-    found = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)
-    return Result(found.stdout, found.stderr, found.returncode, 0.0)
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)
+    return Result(ended.stdout, ended.stderr, ended.returncode, 0.0)

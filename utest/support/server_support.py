@@ -141,10 +141,10 @@ class Client:
         return json.loads(plain)
 
     def acquire(self, port: int, user: str = "alice", session: int = 1, force: bool = False) -> Any:
-        found = self.call("acquire", port_id=port, user=user, session_id=session, force=force)
-        if isinstance(found, str):
-            self.handlers[port] = found
-        return found
+        handler = self.call("acquire", port_id=port, user=user, session_id=session, force=force)
+        if isinstance(handler, str):
+            self.handlers[port] = handler
+        return handler
 
     def on(self, port: int, method: str, **params: Any) -> Any:
         """Call a method on an owned port."""
@@ -156,17 +156,17 @@ class Client:
 
     def published(self, limit: float = 0.3, until: str = "") -> list[dict[str, Any]]:
         """Return the messages of the next *limit* s, or until one whose JSON holds *until*."""
-        found = []
+        messages = []
         end = time.monotonic() + limit
         while (left := end - time.monotonic()) > 0:
             if not self.sub.poll(int(left * 1000) + 1):
                 break
             data = self.sub.recv()
             text = plain_bytes(data)
-            found.append(json.loads(text))
+            messages.append(json.loads(text))
             if until and until.encode() in text:
                 break
-        return found
+        return messages
 
     def barrier(self) -> list[dict[str, Any]]:
         """Return all that was published before this moment."""

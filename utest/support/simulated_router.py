@@ -37,10 +37,10 @@ def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
         count += 1
         if count > exchanges and before:
             raise Killed
-        found = shell(command, limit)
+        answer = shell(command, limit)
         if count > exchanges:
             raise Killed
-        return found
+        return answer
 
     return run
 

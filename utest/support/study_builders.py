@@ -94,11 +94,11 @@ def results_of(study: Study, records: Sequence[MeasurementRecord], planned: int 
     return results.results_of(study, records, ENVIRONMENT, planned)
 
 
-def text(found: StudyResults) -> str:
+def text(of_study: StudyResults) -> str:
     """Return the results for a terminal."""
-    return as_text(document(found), COLUMNS)
+    return as_text(document(of_study), COLUMNS)
 
 
-def csv_rows(found: StudyResults) -> list[dict[str, str]]:
+def csv_rows(of_study: StudyResults) -> list[dict[str, str]]:
     """Return the results as a program reads them."""
-    return list(csv.DictReader(io.StringIO(as_csv(document(found)))))
+    return list(csv.DictReader(io.StringIO(as_csv(document(of_study)))))

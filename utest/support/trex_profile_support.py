@@ -95,8 +95,8 @@ import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument('--size', type=int, default=64)
 parser.add_argument('--both', action='store_true')
-found = parser.parse_args(tunables)
-size, direction = found.size, kwargs.get('direction', locals().get('direction', 0))
+given = parser.parse_args(tunables)
+size, direction = given.size, kwargs.get('direction', locals().get('direction', 0))
 return [stream(size, direction)]
 """
 

@@ -41,21 +41,21 @@ class TwoHosts:
 
     def connect(self) -> Generator:
         """Yield the generator of the testbed ``lab``, with its ports claimed."""
-        found = read_testbed(self.folder, "lab")
-        assert isinstance(found, HardwareSettings)
+        testbed = read_testbed(self.folder, "lab")
+        assert isinstance(testbed, HardwareSettings)
         platform = read_platform(ROOT / "variables" / "platforms", "linux_router")
-        return connect_generator(OpenTestbed(hardware_facts(found, platform, "linux")))
+        return connect_generator(OpenTestbed(hardware_facts(testbed, platform, "linux")))
 
     def running(self, program: str) -> list[str]:
         """Return the processes *program* in both namespaces."""
-        found = []
+        running = []
         for name in self.names:
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True).stdout
             for pid in pids.split():
                 with contextlib.suppress(OSError):
                     words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-                    found += [pid] if any(Path(word).name == program for word in words[:2]) else []
-        return found
+                    running += [pid] if any(Path(word).name == program for word in words[:2]) else []
+        return running
 
     def shown(self, *command: str) -> str:
         """Return what *command* of ``ip netns exec`` shows in the first namespace."""

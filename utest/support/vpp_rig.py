@@ -115,7 +115,7 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, topology: netns.Topology, po
 
 
 @contextlib.contextmanager
-def opened_session(found: Rig, folder: Path, goal: str = "quick") -> Iterator[Session]:
+def opened_session(rig: Rig, folder: Path, goal: str = "quick") -> Iterator[Session]:
     """Provide a session on it that is connected to nothing yet, with *folder* as its runtime folder."""
-    with started(folder, ("vpp-box", "vpp", "vpp-lab"), home=found.folder / "project", goal=goal) as opened:
+    with started(folder, ("vpp-box", "vpp", "vpp-lab"), home=rig.folder / "project", goal=goal) as opened:
         yield opened
