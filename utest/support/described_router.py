@@ -145,32 +145,32 @@ class CommandLine:
 
     def answer(self, line: str) -> str:
         """Return what it prints for *line*."""
-        words = line.removeprefix("do ")
-        if words in ("configure terminal", "exit", "terminal length 0"):
+        command = line.removeprefix("do ")
+        if command in ("configure terminal", "exit", "terminal length 0"):
             return ""
-        if words == "copy running-config flash:before":
+        if command == "copy running-config flash:before":
             self.saved = list(self._lines)
-        elif words == "configure replace flash:before force":
+        elif command == "configure replace flash:before force":
             if self.saved is None:
                 return "% no such item\n"
             self._lines = list(self.saved)
-        elif words == "show archive":
+        elif command == "show archive":
             return self.archive
-        elif words.startswith("show arp "):
-            return "".join(f"{line}\n" for line in self._lines if line.startswith(f"{words.removeprefix('show ')} "))
-        elif words.startswith("no arp ") and len(words.split()) == 3:
-            start = f"{words.removeprefix('no ')} "
+        elif command.startswith("show arp "):
+            return "".join(f"{line}\n" for line in self._lines if line.startswith(f"{command.removeprefix('show ')} "))
+        elif command.startswith("no arp ") and len(command.split()) == 3:
+            start = f"{command.removeprefix('no ')} "
             if not any(line.startswith(start) for line in self._lines):
                 return "% entry not found\n"
             self._lines = [line for line in self._lines if not line.startswith(start)]
-        elif words.startswith("no ") and words.removeprefix("no ") in self._lines:
-            self._lines.remove(words.removeprefix("no "))
-        elif words.startswith("no "):
+        elif command.startswith("no ") and command.removeprefix("no ") in self._lines:
+            self._lines.remove(command.removeprefix("no "))
+        elif command.startswith("no "):
             return "% entry not found\n"
-        elif words in self._lines:
+        elif command in self._lines:
             return "% it exists already\n"
-        elif words.startswith(("ip route ", "arp ")):
-            self._lines.append(words)
+        elif command.startswith(("ip route ", "arp ")):
+            self._lines.append(command)
         else:
             return "% Invalid input\n"
         return ""

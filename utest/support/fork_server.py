@@ -133,6 +133,6 @@ if __name__ == "__main__":
     module = importlib.import_module(sys.argv[2])
     module.preload()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
-        words = _forked(requests)
-    if words is not None:
-        sys.exit(module.main(words))
+        argv = _forked(requests)
+    if argv is not None:
+        sys.exit(module.main(argv))

@@ -70,10 +70,10 @@ class Lab:
     def start_exporter(self, resources: str) -> None:
         """Export *resources*, YAML."""
         (self.folder / "exporter.yaml").write_text(resources, encoding="utf-8")
-        words = ["-c", self.address, "-n", "exporter", "--hostname", "127.0.0.1", "exporter.yaml"]
+        options = ["-c", self.address, "-n", "exporter", "--hostname", "127.0.0.1", "exporter.yaml"]
         with (self.folder / "exporter.log").open("wb") as file:
             self.exporter = subprocess.Popen(
-                [sys.executable, "-m", "labgrid.remote.exporter", *words],
+                [sys.executable, "-m", "labgrid.remote.exporter", *options],
                 cwd=self.folder,
                 stdout=file,
                 stderr=subprocess.STDOUT,

@@ -98,8 +98,8 @@ def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[
                     model = router_model(box, software, own.rx_queues, path, own.configured)
                 except ConfigError as error:
                     raise ConfigError(f"variant '{variant}' of study '{study.study}': {error}") from None
-                words = parse_traffic(study.traffic_of(row, variant), catalogue)
-                yield ModelledVariant(study, row, variant, box, software, model, words, catalogue)
+                sent = parse_traffic(study.traffic_of(row, variant), catalogue)
+                yield ModelledVariant(study, row, variant, box, software, model, sent, catalogue)
 
 
 def published_rows(project: Project) -> Mapping[str, list[PublishedRow]]:
@@ -133,13 +133,13 @@ def _percent_per_unit(variant: ModelledVariant) -> float:
 
 def modelled(variant: ModelledVariant) -> float:
     """Return what the model gives: a rate in per cent of the published one's line rate, else in the row's unit."""
-    study, row, model, words = variant.study, variant.row, variant.model, variant.traffic
-    profile, kind = words.profile, study.measures[row].kind
+    study, row, model, sent = variant.study, variant.row, variant.model, variant.traffic
+    profile, kind = sent.profile, study.measures[row].kind
     line = profile.line_rate_pps(model.speeds[0])
     # per cent that one frame/s is: of its own line rate, or as published frames/s are, of the smallest frames'
     per_pps = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.speeds[0]
     if kind in ("ramp", "throughput"):
-        return throughput(model, profile, words.bidirectional) * line / 100 * per_pps
+        return throughput(model, profile, sent.bidirectional) * line / 100 * per_pps
     forwarding = forwarding_at(model, profile, _offered(variant))
     forwarded = sum(sum(worker.sent.values()) for worker in forwarding.workers)
     handled = sum(worker.pps for worker in forwarding.workers)
@@ -185,13 +185,13 @@ def loads_at(model: RouterModel, profile: Profile, bidirectional: bool) -> Calla
     Every frame leaves by the other port.
     """
     line = profile.line_rate_pps(model.speeds[0])
-    rows = [
+    streams = [
         (port, stream, parts_of(model, stream, (lambda _: 1, lambda _: 0)[port]))
         for port in range(2 if bidirectional else 1)
         for stream in traffic(profile, line, swapped=port == 1)
     ]
     return lambda load: [
-        StreamLoad(port, load * stream.pps, len(stream.frame) + FCS, parts) for port, stream, parts in rows
+        StreamLoad(port, load * stream.pps, len(stream.frame) + FCS, parts) for port, stream, parts in streams
     ]
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from golden.scripted import stepped
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
@@ -19,6 +18,7 @@ from lineproof.procedures.search import CapacityBounds, SearchResult
 from lineproof.session.router_watch import RouterRestarted
 from lineproof.session.session import Session
 from support.catalogue import CATALOGUE
+from support.made_testbeds import stepped
 
 LINE = 14_880_952.0
 

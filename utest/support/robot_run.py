@@ -65,8 +65,8 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
 
     Raises subprocess.TimeoutExpired after *limit* seconds.
     """
-    words = ["robot", *_arguments(folder, suite, *options)]
-    done = programs().run(words, environment(folder), folder, limit)
+    command = ["robot", *_arguments(folder, suite, *options)]
+    done = programs().run(command, environment(folder), folder, limit)
     check_runs(folder / "results")
     tests = {}
     if (folder / "out" / "output.xml").exists():
@@ -103,9 +103,9 @@ def check_runs(results: Path) -> None:
 
 def start(folder: Path, suite: Path, *options: str) -> ForkedProcess:
     """Start a run of *suite*, with ``console.txt`` in *folder*; wait for it before the next."""
-    words = ["robot", *_arguments(folder, suite, *options)]
+    command = ["robot", *_arguments(folder, suite, *options)]
     with (folder / "console.txt").open("wb") as console:
-        return programs().start(words, environment(folder), folder, console)
+        return programs().start(command, environment(folder), folder, console)
 
 
 @cache
@@ -181,11 +181,11 @@ def processes_of(folder: Path) -> list[str]:
         if not re.fullmatch(r"\d+", entry.name) or int(entry.name) == os.getpid():
             continue
         try:
-            words = (entry / "cmdline").read_bytes()
-            if marker in (entry / "environ").read_bytes() or marker in words:
+            command = (entry / "cmdline").read_bytes()
+            if marker in (entry / "environ").read_bytes() or marker in command:
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
                 if state != "Z":
-                    processes.append(words.replace(b"\0", b" ").decode())
+                    processes.append(command.replace(b"\0", b" ").decode())
         except OSError:
             continue
     return processes

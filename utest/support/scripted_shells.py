@@ -25,13 +25,13 @@ def answering(outputs: Mapping[str, tuple[str, int]]) -> Shell:
     """Return a machine that knows these commands, with output and status; several files by ``cat`` of each."""
 
     def files(command: str) -> tuple[str, int]:
-        rows = ((path, *outputs.get(f"cat {path}", ("", 1))) for path in command.split()[3:])
-        return "".join(f"{path}:{row}" for path, text, _ in rows for row in text.splitlines(keepends=True)), 0
+        shown = ((path, *outputs.get(f"cat {path}", ("", 1))) for path in command.split()[3:])
+        return "".join(f"{path}:{line}" for path, text, _ in shown for line in text.splitlines(keepends=True)), 0
 
     def shell(command: str, limit: float) -> Result:
-        words = command.replace("'", "").removeprefix("sudo -n ")
-        is_known = words in outputs or not words.startswith("grep -sH . ")
-        output, status = outputs.get(words, ("", 127)) if is_known else files(words)
+        plain = command.replace("'", "").removeprefix("sudo -n ")
+        is_known = plain in outputs or not plain.startswith("grep -sH . ")
+        output, status = outputs.get(plain, ("", 127)) if is_known else files(plain)
         return Result(output, "", status, 0.0)
 
     return shell

@@ -48,8 +48,8 @@ def left_run(results: Path, *verdicts: str, spoilt: Sequence[int] = (), kind: st
     """
     given = enumerate(zip(verdicts or ("PASS",) * len(SENTENCES), itertools.cycle(SENTENCES), strict=False), 1)
     sentences = [
-        Sentence(words, (5.7e6 if verdict == "FAIL" else 9.99e6,) * 3, verdict, test=f"Test {number}", spoilt=spoilt)
-        for number, (verdict, words) in given
+        Sentence(sentence, (5.7e6 if verdict == "FAIL" else 9.99e6,) * 3, verdict, test=f"Test {number}", spoilt=spoilt)
+        for number, (verdict, sentence) in given
     ]
     inputs = {"variables/testbeds/lab.yaml": f"kind: {kind}\n".encode()}
     return made_run(results, RUN, *sentences, inputs=inputs, **{"goal": "standard", **FIELDS, **changes})

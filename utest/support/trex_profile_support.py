@@ -86,8 +86,8 @@ def project_with(folder: Path, client: str = "", **profiles: str) -> None:
 
 
 def ours(body: str, signature: str = "self, direction=0, **kwargs", head: str = HEAD) -> str:
-    rows = "\n".join(f"        {row}" for row in body.splitlines())
-    return f"{head}class Ours(object):\n    def get_streams({signature}):\n{rows}\n{TAIL}"
+    lines = "\n".join(f"        {line}" for line in body.splitlines())
+    return f"{head}class Ours(object):\n    def get_streams({signature}):\n{lines}\n{TAIL}"
 
 
 ARGPARSE = """\

@@ -53,8 +53,8 @@ class TwoHosts:
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True).stdout
             for pid in pids.split():
                 with contextlib.suppress(OSError):
-                    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-                    running += [pid] if any(Path(word).name == program for word in words[:2]) else []
+                    arguments = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                    running += [pid] if any(Path(argument).name == program for argument in arguments[:2]) else []
         return running
 
     def shown(self, *command: str) -> str:
