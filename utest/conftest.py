@@ -82,21 +82,21 @@ def _only_marked_tests_start_processes(request: pytest.FixtureRequest, monkeypat
 
 @pytest.fixture
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The runtime folder, of this test alone."""
+    """Return the runtime folder, of this test alone."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return runtime_folder()
 
 
 @pytest.fixture(scope="module")
 def profile_processes() -> Iterator[ProfileProcesses]:
-    """Where processes that load profiles are forked. It ends with the file: others look for processes that are left."""
-    with contextlib.closing(ProfileProcesses()) as found:
-        yield found
+    """Provide forked processes that load profiles. They end with the file: others look for processes left."""
+    with contextlib.closing(ProfileProcesses()) as processes:
+        yield processes
 
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile_processes: ProfileProcesses) -> Own:
-    """A project with a profile in TRex's format of its own."""
+    """Return a project with a profile in TRex's format of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TREX_HOME", raising=False)
     monkeypatch.setattr("lineproof.generators.trex.profile_loader.children", profile_processes)

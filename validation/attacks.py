@@ -19,7 +19,7 @@ from lineproof.core.doubts import OwnPart, with_doubts
 from lineproof.core.foreign import IDLE_SECONDS, ForeignFrames
 from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.quantity import Promise
-from lineproof.core.trial import DirectionCount, Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial, unended
+from lineproof.core.trial import Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial, unended
 from lineproof.evidence.resume import UNREAD
 from support import made_testbeds as made
 from support.made_testbeds import CLEAN, decided, promised, router
@@ -58,66 +58,8 @@ def with_clock(testbed: Measure, clock: float, *errors: float) -> Measure:
     return measure
 
 
-def counted(change: Callable[[DirectionCount, float], DirectionCount], testbed: Measure) -> Measure:
-    """Return *testbed* whose one direction counts otherwise, by its count and the frames asked for."""
-
-    def measure(load: Load, seconds: float) -> Outcome:
-        outcome = testbed(load, seconds)
-        return replace(outcome, directions=(change(outcome.directions[0], load.pps * seconds),))
-
-    return measure
-
-
-def overdriven() -> Measure:
-    """Return a generator that sends 0.45 % too much to a router that carries 0.05 % more than the load."""
-    return counted(
-        lambda row, asked: replace(row, offered=round(asked * 1.0045), forwarded=round(asked * 1.0005)), router()
-    )
-
-
-def replaced(share: float, foreign: float) -> Measure:
-    """Return a router that loses *share*, where *foreign* frames for each one asked for come back in their place."""
-
-    def change(row: DirectionCount, asked: float) -> DirectionCount:
-        others = round(asked * foreign)
-        return replace(row, forwarded=row.offered - round(row.offered * share) + others, foreign=others)
-
-    return counted(change, router())
-
-
-def stacked(testbed: Measure) -> Measure:
-    """Return *testbed* with 0.09 % of the load in a queue that grows, and as many frames of other origin."""
-
-    def change(row: DirectionCount, asked: float) -> DirectionCount:
-        return replace(row, forwarded=row.offered, backlog=round(asked * 0.0009), foreign=round(asked * 0.0009))
-
-    return counted(change, testbed)
-
-
-def oversent(ratio: float, testbed: Measure) -> Measure:
-    """Return *testbed* by a generator that sends *ratio* of what is asked."""
-
-    def measure(load: Load, seconds: float) -> Outcome:
-        outcome = testbed(Load(load.pps * ratio), seconds)
-        rows = tuple(replace(row, intended=round(load.pps * seconds)) for row in outcome.directions)
-        return replace(outcome, load=load, directions=rows)
-
-    return measure
-
-
-def late_direction() -> Measure:
-    """Return a router half of whose frames of the second direction are late."""
-
-    def measure(load: Load, seconds: float) -> Outcome:
-        outcome = router(0.0, 0.0, probes=made.probe_frames({10: 1900, 20: 100}))(load, seconds)
-        late = replace(outcome.latency[1], histogram={10: 1000, 500: 1000})
-        return replace(outcome, latency=(outcome.latency[0], late))
-
-    return measure
-
-
 def budgeted(testbed: Measure, a_second: int) -> Measure:
-    """Return *testbed* with the foreign frames that are expected where so many a second came while nothing was sent."""
+    """Return *testbed* where so many foreign frames *a_second* came before, while nothing was sent."""
     foreign = ForeignFrames({1: round(a_second * IDLE_SECONDS)})
     return lambda load, seconds: foreign.with_budgets(testbed(load, seconds))
 
@@ -127,7 +69,7 @@ def share(of: float) -> Callable[[int], int]:
     return lambda frames: int(frames * of + 1e-6)
 
 
-HERE = (costly, above, with_clock, overdriven, replaced, stacked, oversent, late_direction, budgeted, share)
+HERE = (costly, above, with_clock, budgeted, share)
 BUILDERS: Mapping[str, Callable[..., Any]] = {
     **{builder.__name__: builder for builder in HERE},
     **{name: getattr(made, name) for name in ("router", "then", "joined", "slow", "recovering", "powered", "down")},

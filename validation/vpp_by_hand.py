@@ -2,26 +2,26 @@
 
 By hand means: traffic runs, ``clear runtime``, wait, ``show runtime``, and the columns are added up here, not by the
 product. Two such readings after each other differ by some percent on a machine that other work shares: a worker that is
-not scheduled spends its cycles all the same. So somebody else's console reads the counters that the sentence cleared.
+not scheduled spends its cycles all the same. So somebody else's console reads the counters that the sentence cleared,
+and as cycles only grow, the sentence's figure lies between two of its readings.
 Needs root and a VPP (``VPP_HOME``): ``pytest -s validation/vpp_by_hand.py``.
 """
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from lineproof.core.packet_cost import read_costs
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import Trial
 from lineproof.session.judging import judge
-from lineproof.session.session import Session
 from support import vpp_rig
 from support.simulated_session import made_ready
 
@@ -31,71 +31,41 @@ pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)
 
 READ_EVERY = 0.02
 """Seconds between the readings of the other console."""
-
 TRIAL = 10
 """Seconds of a trial: in them the readings around the product's own are a small part of the cycles apart."""
-
 CLOSE = 0.01
-"""Readings by hand around the product's own: those of one trial at least are this close."""
+"""The readings around the product's own of one trial at least are this close."""
+WORKER = "vpp_wk_0"
+NODE = re.compile(r"^\s*(\S+)\s+(active|polling|interrupt wait)\s+\d+\s+(\d+)\s+\d+\s+([\d.e+-]+)\s+[\d.]+\s*$")
 
-_NODE = re.compile(r"^(\S+)\s+(active|polling|interrupt wait)\s+(\d+)\s+(\d+)\s+\d+\s+([\d.e+-]+)\s+[\d.]+\s*$")
 
-
-@dataclass(frozen=True)
-class Shown:
-    """Columns of one ``show runtime``, added up: *packets* since the clear, and the cycles of *graph* and *polling*."""
+class Shown(NamedTuple):
+    """One ``show runtime``: *packets* of the first worker since the clear, and cycles of the *graph* and of all."""
 
     packets: int
     graph: float
-    polling: float
-
-    @classmethod
-    def read(cls, text: str) -> Shown:
-        """Return what *text*, the output of the command, says of the first worker."""
-        packets, graph, polling = 0, 0.0, 0.0
-        for line in text.partition("vpp_wk_0")[2].splitlines():
-            if found := _NODE.match(line.strip()):
-                _, state, _, vectors, clocks = found.groups()
-                if state == "active":
-                    graph += int(vectors) * float(clocks)
-                else:
-                    polling += int(vectors) * float(clocks)
-                    packets += int(vectors)
-        return cls(packets, graph, polling)
+    total: float
 
 
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[vpp_rig.Rig]:
-    """A VPP whose worker polls."""
-    with vpp_rig.rig(tmp_path_factory.mktemp("vpp"), polling=True) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def session(rig: vpp_rig.Rig) -> Iterator[Session]:
-    """A session on it whose trials last TRIAL s."""
-    quick = rig.folder / "project" / "variables" / "goals" / "quick.yaml"
-    quick.with_name("long.yaml").write_text(
-        quick.read_text()
-        .replace("goal: quick", "goal: long")
-        .replace("final_trial_duration: 1\n", f"final_trial_duration: {TRIAL}\n")
-        .replace("duration_sum: 10\n", f"duration_sum: {10 * TRIAL}\n")
-    )
-    with vpp_rig.opened_session(rig, rig.folder, "long") as found:
-        yield made_ready(found)
+def read(text: str) -> Shown:
+    """Return what the output of ``show runtime`` says."""
+    nodes = [match.groups() for line in text.partition(WORKER)[2].splitlines() if (match := NODE.match(line))]
+    graph = sum(int(vectors) * float(clocks) for _, state, vectors, clocks in nodes if state == "active")
+    taken = [(int(vectors), float(clocks)) for _, state, vectors, clocks in nodes if state != "active"]
+    total = graph + sum(vectors * clocks for vectors, clocks in taken)
+    return Shown(sum(vectors for vectors, _ in taken), graph, total)
 
 
 @contextmanager
-def _another_console(rig: vpp_rig.Rig) -> Iterator[list[Shown]]:
-    """Reads the runtime counters again and again, until left; it never clears them."""
-    shown: list[Shown] = []
-    over = threading.Event()
+def another_console(rig: vpp_rig.Rig) -> Iterator[list[Shown]]:
+    """Read the runtime counters again and again until left, and never clear them."""
+    shown, over = [Shown(0, 0.0, 0.0)], threading.Event()
 
-    def read() -> None:
+    def run() -> None:
         while not over.wait(READ_EVERY):
-            shown.append(Shown.read(rig.cli("show", "runtime")))
+            shown.append(read(rig.cli("show", "runtime")))
 
-    reader = threading.Thread(target=read)
+    reader = threading.Thread(target=run)
     reader.start()
     try:
         yield shown
@@ -104,53 +74,33 @@ def _another_console(rig: vpp_rig.Rig) -> Iterator[list[Shown]]:
         reader.join(10)
 
 
-@dataclass(frozen=True)
-class ByHand:
-    """Cycles of the readings just before and just after the product's own, per packet of the trial."""
-
-    total: tuple[float, float]
-    graph: tuple[float, float]
-
-
-def _by_hand(shown: list[Shown], packets: list[float]) -> list[ByHand]:
-    """Return what the other console read around each trial's reading, which counted so many *packets*.
-
-    Cycles only grow, so the product's figure lies between the two, whatever the machine did meanwhile.
-    """
-    clears = [0, *(i for i, (a, b) in enumerate(itertools.pairwise(shown), 1) if b.packets < a.packets), len(shown)]
-    of_each_clear = [shown[start:end] for start, end in itertools.pairwise(clears)]
-    found = []
-    for trial, rows in zip(packets, of_each_clear[-len(packets) :], strict=True):
-        at = bisect.bisect_left(rows, trial, key=lambda row: row.packets)
-        if 0 < at < len(rows):
-            around = rows[at - 1], rows[at]
-            low, high = ((row.graph + row.polling) / trial for row in around)
-            low_graph, high_graph = (row.graph / trial for row in around)
-            found.append(ByHand((low, high), (low_graph, high_graph)))
-    return found
-
-
-def _reading(trial: Trial, name: str) -> float:
-    return trial.outcome.readings[name]
-
-
 @pytest.mark.parametrize("load", ["5 kpps", "20 kpps"])
-def test_the_sentence_finds_what_is_found_by_hand(rig: vpp_rig.Rig, session: Session, load: str) -> None:
-    """Each trial's figure lies between the two readings by hand around it."""
-    requirement = session.plan.requirement(f"64b 1-flow unidirectional costs ≤ 100000000 cycles/packet at {load}")
-    session.traffic.put_for(requirement)
-    with _another_console(rig) as shown:
-        verdict = judge(session, requirement)
+def test_the_sentence_finds_what_is_found_by_hand(tmp_path: Path, load: str) -> None:
+    """The figures of each trial lie between the two readings by hand around it."""
+    with vpp_rig.rig(tmp_path, polling=True) as rig:
+        goals = tmp_path / "project" / "variables" / "goals"
+        long = (goals / "quick.yaml").read_text().replace("goal: quick", "goal: long")
+        for name, seconds in (("final_trial_duration", 1), ("duration_sum", 10)):
+            long = long.replace(f"{name}: {seconds}\n", f"{name}: {TRIAL * seconds}\n")
+        (goals / "long.yaml").write_text(long)
+        with vpp_rig.opened_session(rig, tmp_path, "long") as session, another_console(rig) as shown:
+            sentence = f"64b 1-flow unidirectional costs ≤ 100000000 cycles/packet at {load}"
+            requirement = session.plan.requirement(sentence)
+            made_ready(session).traffic.put_for(requirement)
+            verdict = judge(session, requirement)
     assert verdict.ruling is Ruling.PASS, verdict.message
-    packets = [_reading(trial, "runtime_packets") for trial in verdict.trials]
-    found = _by_hand(shown, packets)
-    assert len(found) == len(packets), (packets, [row.packets for row in shown])
-    for trial, hand in zip(verdict.trials, found, strict=True):
-        total, graph = (_reading(trial, f"cycles_per_packet{part}") for part in ("", "_without_input"))
-        print(f"{load}: the sentence {total:.0f} and {graph:.0f} without input, by hand {hand}")
-        # clocks are shown with three digits: each is right within 0.5 %
-        assert hand.total[0] * 0.99 <= total <= hand.total[1] * 1.01
-        assert hand.graph[0] * 0.99 <= graph <= hand.graph[1] * 1.01
-    apart = min(hand.total[1] / hand.total[0] - 1 for hand in found)
-    if apart > CLOSE:
-        pytest.skip(f"in bounds, but this machine let the other console read only at {apart:.1%} more cycles")
+    clears = [number for number, (a, b) in enumerate(pairwise(shown), 1) if b.packets < a.packets]
+    windows = [shown[start:end] for start, end in pairwise([0, *clears, len(shown)])]
+    apart = []
+    for trial, window in zip(verdict.trials, windows[-len(verdict.trials) :], strict=True):
+        own = next(cost for cost in read_costs(trial.outcome.readings) if cost.thread == WORKER)
+        before, after = next((a, b) for a, b in pairwise(window) if a.packets < own.packets <= b.packets)
+        apart.append(after.total / before.total - 1)
+        figures = (own.total, before.total, after.total), (own.without_input, before.graph, after.graph)
+        for figure, *by_hand in figures:
+            low, high = (cycles / own.packets for cycles in by_hand)
+            print(f"{load}: {figure:.0f} cycles per packet, by hand {low:.0f} to {high:.0f}")
+            # clocks are shown with three digits: each is right within 0.5 %
+            assert low * 0.99 <= figure <= high * 1.01
+    if min(apart) > CLOSE:
+        pytest.skip(f"in bounds, but this machine let the other console read only at {min(apart):.1%} more cycles")

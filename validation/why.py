@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lineproof.commands.main import finish
@@ -19,25 +19,24 @@ from lineproof.routers.why import explanation
 from lineproof_bench.model.forwarding import forward
 from support.published import ModelledVariant, loads_at, lossless_share, modelled_variants, published_studies
 
-from .limits import Limit, binding_limits
-from .population import table
+from .limits import binding_limits
+from .population import print_table
 from .seen_router import facts_of, ledger_of, load_of
 
 LEAST_RIGHT = 0.95
-"""The share of rows whose explanation must be right. None at all may be silent where it is not."""
-
 ABOVE = 1.1
 """The milder overload: this times what the router carries."""
 
-_NAMED = {
-    "generator": {Limit.GENERATOR},
-    "line": {Limit.LINE},
-    "tx slots": {Limit.TX_SLOTS},
-    "locks": {Limit.LOCK},
-    "bus": {Limit.BUS},
+NAMED = {
+    "generator": {"generator"},
+    "line": {"line"},
+    "tx slots": {"tx slots"},
+    "locks": {"lock"},
+    "bus": {"bus"},
     # one cannot see from outside whether a card's queue or its port is slow
-    "card or bus": {Limit.QUEUE, Limit.PORT, Limit.BUS},
+    "card or bus": {"card's queue", "port", "bus"},
 }
+"""The limits that a rule names; other rules name one worker or several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,103 +45,79 @@ class ExplainedRow:
 
     name: str
     load: float
-    limits: frozenset[Limit]
+    limits: frozenset[str]
     explanation: Explanation | None
 
     @property
-    def named(self) -> frozenset[Limit]:
+    def named(self) -> set[str]:
         """The limits that the explanation names."""
         if self.explanation is None:
-            return frozenset()
-        if self.explanation.rule in _NAMED:
-            return frozenset(_NAMED[self.explanation.rule])
+            return set()
         # "vpp_wk_0 is 100% busy, …: queue 0 of … and queue 1 of … are on one worker"
         several = " are " in self.explanation.words.partition(" busy")[0]
-        return frozenset({Limit.WORKERS if several else Limit.ONE_WORKER})
+        return NAMED.get(self.explanation.rule, {"several workers" if several else "one worker"})
 
     @property
     def outcome(self) -> str:
-        """``right``, ``silent`` or ``wrong``."""
-        if not self.named:
-            return "silent"
-        return "right" if self.named & self.limits else "wrong"
+        """The judgement: ``right``, ``SILENT`` or ``WRONG``."""
+        return "SILENT" if not self.named else "right" if self.named & self.limits else "WRONG"
+
+    @property
+    def line(self) -> list[str]:
+        """The line in the table."""
+        why, limits = self.explanation, ", ".join(sorted(self.limits))
+        named = [why.rule, why.confidence.value] if why else ["", ""]
+        return [self.name, f"{100 * self.load:.1f} %", limits, *named, self.outcome]
 
 
-def explained_rows(project: Project) -> tuple[ExplainedRow, ...]:
-    """All failing rows of rates without a firewall. Raises ConfigError for files that are not as they should be.
+def explained_rows(project: Project) -> Iterator[ExplainedRow]:
+    """Yield all failing rows of rates without a firewall. Raises ConfigError for files that are wrong.
 
     Nothing that FreeBSD counts tells a core that waits for a firewall's lock from a busy one.
     """
-    variants = (
-        variant
-        for variant in modelled_variants(project, published_studies(project))
-        if variant.study.measures[variant.row].is_rate
-        and "firewall" not in variant.study.variants[variant.variant].configured
-    )
-    return tuple(row for variant in variants for row in _explained(variant))
+    for variant in modelled_variants(project, published_studies(project)):
+        has_firewall = "firewall" in variant.study.variants[variant.variant].configured
+        if variant.study.measures[variant.row].is_rate and not has_firewall:
+            yield from _explained(variant)
 
 
 def _explained(variant: ModelledVariant) -> Iterator[ExplainedRow]:
     model, profile, directions = variant.model, variant.traffic.profile, 1 + variant.traffic.bidirectional
     software, most = variant.platform.software[variant.software], variant.model.ceiling
     at = loads_at(model, profile, variant.traffic.bidirectional)
-    carried = lossless_share(model, at)
-    line = profile.line_rate_pps(model.speeds[0]) * directions
-    for share in sorted({min(most, ABOVE * carried), most}):
+    line = profile.line_rate_pps(model.speeds[0])
+    for share in sorted({min(most, ABOVE * lossless_share(model, at)), most}):
         loads = at(share)
         # all that the generator sends is what it sends of line rate
-        asked = line if share == most else line * share
+        asked = line * directions * (1 if share == most else share)
         limits = binding_limits(model, loads, asked)
         if not limits:
             continue  # nothing fails
-        found = forward(model, loads)
-        seen = load_of(model, software, loads, found, asked)
+        outcome = forward(model, loads)
+        seen = load_of(model, software, loads, outcome, asked)
         facts = facts_of(model, software, variant.software)
-        counted = not any("rdma" in (nic.driver or "") for nic in facts.nics)
-        ledger = ledger_of(software, loads, found, counted)
-        tried = TriedLoad(
-            profile.mean_size,
-            profile.flows.count or None,
-            model.speeds[0],
-            asked,
-            seen.offered_pps,
-            seen.forwarded_pps,
-        )
-        yield ExplainedRow(
-            f"{variant.study.study} {variant.name}", share, limits, explanation(tried, ledger, facts, seen)
-        )
-
-
-def text_of(rows: Sequence[ExplainedRow]) -> str:
-    """The rows as text."""
-    head = ("row", "load", "binds", "rule", "confidence", "outcome")
-    cells = [
-        (
-            row.name,
-            f"{100 * row.load:.1f} %",
-            ", ".join(sorted(limit.value for limit in row.limits)),
-            row.explanation.rule if row.explanation else "",
-            row.explanation.confidence.value if row.explanation else "",
-            row.outcome if row.outcome == "right" else row.outcome.upper(),
-        )
-        for row in rows
-    ]
-    return table(head, cells)
+        ledger = ledger_of(software, loads, outcome, counts_arrivals="rdma" not in variant.software)
+        flows = profile.flows.count or None
+        tried = TriedLoad(profile.mean_size, flows, model.speeds[0], asked, seen.offered_pps, seen.forwarded_pps)
+        why = explanation(tried, ledger, facts, seen)
+        yield ExplainedRow(f"{variant.study.study} {variant.name}", share, limits, why)
 
 
 def main() -> int:
     """Print the table; 0 when enough rows are right, else 1."""
     argparse.ArgumentParser(prog="python -m validation.why", description=__doc__).parse_args()
-    rows = explained_rows(Project.find())
-    print(text_of(rows))
+    rows = list(explained_rows(Project.find()))
+    head = ["row", "load", "binds", "rule", "confidence", "outcome"]
+    print_table("Explanations of overloaded rows", head, [row.line for row in rows])
     counts = Counter(row.outcome for row in rows)
     several = sum(len(row.named) > 1 and row.outcome == "right" for row in rows)
+    right = counts["right"] / max(1, len(rows))
     print(
-        f"\n{len(rows)} rows: {counts['right']} right ({several} of them name more limits than one),"
-        f" {counts['silent']} silent, {counts['wrong']} wrong;"
-        f" {100 * counts['right'] / max(1, len(rows)):.1f} % right, at least {100 * LEAST_RIGHT:g} % must be."
+        f"{len(rows)} rows: {counts['right']} right ({several} of them name more limits than one),"
+        f" {counts['SILENT']} silent, {counts['WRONG']} wrong;"
+        f" {100 * right:.1f} % right, at least {100 * LEAST_RIGHT:g} % must be."
     )
-    return int(counts["right"] < LEAST_RIGHT * max(1, len(rows)))
+    return int(right < LEAST_RIGHT)
 
 
 if __name__ == "__main__":

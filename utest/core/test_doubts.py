@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden.scripted import stepped
 from lineproof.core.bounds import Bounds
 from lineproof.core.doubts import OwnPart, with_doubts
 from lineproof.core.packet_cost import packet_costs, together
@@ -31,6 +30,7 @@ from support.made_testbeds import (
     recovering,
     router,
     slow,
+    stepped,
     then,
 )
 

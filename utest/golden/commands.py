@@ -97,5 +97,8 @@ def _first(text: str) -> str:
 def _keywords() -> str:
     """Return each keyword with its arguments and tags, by resource."""
     sources = [*map(str, sorted((ROOT / "resources").glob("*.resource"))), "lineproof.robot.Lineproof"]
-    found = [(Path(source).name, word) for source in sources for word in sorted(LibraryDocumentation(source).keywords)]
-    return "".join(f"{source}: {word.name} | {word.args} | {', '.join(word.tags)}\n" for source, word in found)
+    lines = []
+    for source in sources:
+        for keyword in sorted(LibraryDocumentation(source).keywords):
+            lines.append(f"{Path(source).name}: {keyword.name} | {keyword.args} | {', '.join(keyword.tags)}\n")
+    return "".join(lines)

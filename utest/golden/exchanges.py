@@ -86,16 +86,16 @@ def calls(client: str) -> str:
 
 
 def shape(data: Any) -> Any:
-    """Keys and types. Numbered keys are one key; an array is the set of its elements' shapes."""
+    """Return keys and types. Numbered keys are one key; an array is the set of its elements' shapes."""
     if isinstance(data, dict):
-        found: dict[str, Any] = {}
+        keys: dict[str, Any] = {}
         for key, value in data.items():
             name = "#" if key.lstrip("-").isdigit() else key
-            found[name] = merged(found[name], shape(value)) if name in found else shape(value)
-        return found
+            keys[name] = merged(keys[name], shape(value)) if name in keys else shape(value)
+        return keys
     if isinstance(data, list):
         shapes = [shape(item) for item in data if not (isinstance(item, str) and SHORTENED.search(item))]
-        return [each for number, each in enumerate(shapes) if each not in shapes[:number]]
+        return [one for number, one in enumerate(shapes) if one not in shapes[:number]]
     return type(data).__name__
 
 
@@ -126,7 +126,7 @@ class Replay:
                 self._compare(row, self._send(row, row["zip"][0]))
 
     def prepare(self, rows: list[dict[str, Any]]) -> None:
-        """The recorded session found ports that an earlier one had left with streams."""
+        """Leave streams on the ports, as the recorded session found them."""
         for row in rows:
             if row.get("method") == "get_all_streams":
                 port = row["params"]["port_id"]
@@ -175,7 +175,7 @@ class Replay:
             self.client.handlers[call["params"]["port_id"]] = result
         if isinstance(result, dict) and "capture_id" in result:
             self.captures = result["capture_id"]
-        here, there = (shape(each.get("result", each.get("error"))) for each in (answer, call))
+        here, there = (shape(reply.get("result", reply.get("error"))) for reply in (answer, call))
         if method == "get_async_events":
             # which events there are by then is a matter of time
             known = {event["type"]: shape(event) for event in call["result"]["data"]}
@@ -191,12 +191,12 @@ class Replay:
 
 
 def called(call: Mapping[str, Any]) -> str:
-    """The method of *call* and the names of its parameters."""
+    """Return the method of *call* and the names of its parameters."""
     return f"{call['method']}({', '.join(sorted((call.get('params') or {}).keys() - HANDLES))})"
 
 
 def _whole(data: Any) -> Any:
-    """*data* with what the recorder shortened made whole."""
+    """Return *data* with what the recorder shortened made whole."""
     if isinstance(data, dict):
         return {
             key: FRAME if key == "binary" and SHORTENED.search(value) else _whole(value) for key, value in data.items()

@@ -214,7 +214,7 @@ def _forwards() -> Mapping[str, str]:
 
 
 def _latency() -> Mapping[str, str]:
-    words, slow = "uni latency p99 ≤ 100 µs at 1 Mpps", {20: 19_000, 400: 1000}
+    sentence, slow = "uni latency p99 ≤ 100 µs at 1 Mpps", {20: 19_000, 400: 1000}
 
     def t(histogram: Mapping[int, int], lost: float = 0, faults: tuple[Problem, ...] = (), **more: Any) -> T:
         came = sum(histogram.values())
@@ -226,27 +226,27 @@ def _latency() -> Mapping[str, str]:
     own = {"mean_us": 4.2, "p99_low_us": 0, "p99_high_us": 10}
     known = measured_limits(ceiling(lossless=LINE, latency=own))
     return {
-        "latency": judged(words, fast),
-        "latency, own part known": judged(words, fast, limits=known),
+        "latency": judged(sentence, fast),
+        "latency, own part known": judged(sentence, fast, limits=known),
         "latency, fail within its own part": judged("uni latency p99 ≤ 15 µs at 1 Mpps", fast, limits=known),
-        "latency, fail": judged(words, t(slow)),
-        "latency, fail with pauses": judged(words, t(slow, 2000), pauses={"eth2": 1000}),
-        "latency, fail by loss": judged(words, t({20: 20_000}, 20_000)),
-        "latency, no probes at all by loss": judged(words, T((2000,))),
-        "latency, fail by all frames": judged(words, t({20: 100, 4000: 19_900}), fast),
+        "latency, fail": judged(sentence, t(slow)),
+        "latency, fail with pauses": judged(sentence, t(slow, 2000), pauses={"eth2": 1000}),
+        "latency, fail by loss": judged(sentence, t({20: 20_000}, 20_000)),
+        "latency, no probes at all by loss": judged(sentence, T((2000,))),
+        "latency, fail by all frames": judged(sentence, t({20: 100, 4000: 19_900}), fast),
         "latency, open by all frames": judged(
             "uni latency p99 ≤ 95 µs at 1 Mpps", t({20: 13_000, 90: 6000, 200: 1000}), fast
         ),
         "latency, coarse": judged("uni latency p99 ≤ 25 µs at 1 Mpps", fast),
         "latency, coarse from 0": judged("uni latency p99 ≤ 5 µs at 1 Mpps", t({0: 20_000})),
         "latency, few probes": judged("uni latency p99.9 ≤ 100 µs at 1 Mpps", t({20: 900})),
-        "latency, probes gone": judged(words, t({20: 50}, sent=20_000)),
+        "latency, probes gone": judged(sentence, t({20: 50}, sent=20_000)),
         "latency, some lost": judged("uni latency max ≤ 100 µs at 1 Mpps", t({20: 20_000}, 0, sent=20_010)),
-        "latency, histogram too large": judged(words, t({20: 20_000}, received=19_000)),
-        "latency, histogram too small": judged(words, t({20: 19_000}, sent=20_000, received=20_000)),
-        "latency, may be late": judged(words, t({0: 900, 20: 19_100}, out_of_order=500, maximum=2e6)),
-        "latency, none": judged(words),
-        "latency, spoilt": judged(words, t(slow, faults=fault("LINK_DOWN"))),
+        "latency, histogram too large": judged(sentence, t({20: 20_000}, received=19_000)),
+        "latency, histogram too small": judged(sentence, t({20: 19_000}, sent=20_000, received=20_000)),
+        "latency, may be late": judged(sentence, t({0: 900, 20: 19_100}, out_of_order=500, maximum=2e6)),
+        "latency, none": judged(sentence),
+        "latency, spoilt": judged(sentence, t(slow, faults=fault("LINK_DOWN"))),
         "pdv": judged("bi pdv p99 ≤ 100 µs at 1 Mpps each way", t(slow)),
     }
 
@@ -292,24 +292,24 @@ def _cost() -> Mapping[str, str]:
 
 
 def _recovery() -> Mapping[str, str]:
-    words = "uni recovers in ≤ 1 s at 6 Mpps"
+    sentence = "uni recovers in ≤ 1 s at 6 Mpps"
 
     def o(lag: float, always: float = 0.0, overload: float = 0.2, faults: tuple[Problem, ...] = (), **step: Any) -> T:
         return T(overload=(lag, always, overload), faults=faults, step=step)
 
     return {
-        "recovery": judged(words, o(0), o(0.5)),
+        "recovery": judged(sentence, o(0), o(0.5)),
         "recovery, both ways": judged("bi recovers in ≤ 1 s at 6 Mpps each way", o(0), o(0.5), goal="rfc2544"),
-        "recovery, fail": judged(words, o(0), o(1.5)),
-        "recovery, one of several": judged(words, o(0), o(0.5), o(1.1), o(0.5)),
-        "recovery, one late trial": judged(words, o(0), o(4), o(0.5)),
-        "recovery, loss at any load": judged(words, o(0, 0.1), o(0.5, 0.1)),
-        "recovery, spoilt control": judged(words, replace(LINK, overload=(0, 0, 0)), o(1.5)),
-        "recovery, not overloaded": judged(words, o(0), o(0, overload=0.001)),
-        "recovery, not timed": judged(words, o(0), o(0.5, sent=(2e6, 2.5e6))),
-        "recovery, few samples": judged(words, o(0), o(0.5, samples=())),
-        "recovery, open": judged(words, o(0), o(1.0)),
-        "recovery, spoilt": judged(words, o(0), o(0.5, faults=fault("LINK_DOWN"))),
+        "recovery, fail": judged(sentence, o(0), o(1.5)),
+        "recovery, one of several": judged(sentence, o(0), o(0.5), o(1.1), o(0.5)),
+        "recovery, one late trial": judged(sentence, o(0), o(4), o(0.5)),
+        "recovery, loss at any load": judged(sentence, o(0, 0.1), o(0.5, 0.1)),
+        "recovery, spoilt control": judged(sentence, replace(LINK, overload=(0, 0, 0)), o(1.5)),
+        "recovery, not overloaded": judged(sentence, o(0), o(0, overload=0.001)),
+        "recovery, not timed": judged(sentence, o(0), o(0.5, sent=(2e6, 2.5e6))),
+        "recovery, few samples": judged(sentence, o(0), o(0.5, samples=())),
+        "recovery, open": judged(sentence, o(0), o(1.0)),
+        "recovery, spoilt": judged(sentence, o(0), o(0.5, faults=fault("LINK_DOWN"))),
     }
 
 
@@ -379,14 +379,14 @@ def _why() -> Mapping[str, str]:
         "backlog with programs": (TRIED, waits, on("CPU 0"), cpus(programs, counters=late)),
         "backlog of more than was lost": (TRIED, many),
     }
-    found = {name: explanation(*inputs) for name, inputs in cases.items()}
-    return {f"why: {name}": "\n".join(why.lines) if why else "" for name, why in found.items()}
+    reasons = {name: explanation(*inputs) for name, inputs in cases.items()}
+    return {f"why: {name}": "\n".join(why.lines) if why else "" for name, why in reasons.items()}
 
 
 def _ledgers() -> Mapping[str, str]:
     def counted(*drops: Drop, rx: int | None = 1000, tx: int | None = 900, missing: str = "", lost: int = 100) -> str:
-        rows = (DirectionAccount(0, 1, "eth1", "eth2", 1000, 1000 - lost, rx, tx, drops),)
-        return where_lost(Ledger(1, 1, rows, missing=missing))
+        accounts = (DirectionAccount(0, 1, "eth1", "eth2", 1000, 1000 - lost, rx, tx, drops),)
+        return where_lost(Ledger(1, 1, accounts, missing=missing))
 
     def drop(frames: int, name: str = "rx-miss", interface: str = "eth1", meaning: str = "its queue was full") -> Drop:
         return Drop(Stage.ARRIVING, name, interface, frames, meaning)
@@ -429,8 +429,8 @@ def _others() -> Mapping[str, str]:
     def margin_of(router: PureRouter, deadline: float = 60) -> str:
         goal, own = read_goal(VARIABLES / "goals", "quick"), OwnPart(trials=1000)
         run = run_on(router, deadline, goal=goal, own=own, most=14e6 / LINE)
-        found = margin(run, parse("64b unidirectional ≥ 5 Mpps", CATALOGUE))
-        return f"{found.low:.4f} to {found.high and f'{found.high:.4f}'} {found.reason}".strip()
+        result = margin(run, parse("64b unidirectional ≥ 5 Mpps", CATALOGUE))
+        return f"{result.low:.4f} to {result.high and f'{result.high:.4f}'} {result.reason}".strip()
 
     def limits(router: Any) -> str:
         return raised(lambda: find_ceiling(TrialSeries(router), LINE))

@@ -15,8 +15,8 @@ NAMES = ("decisions", "messages", "telemetry", "exchanges", "commands", "runs", 
 
 def texts(part: str) -> Mapping[str, str]:
     """Return what a part gives now, by file name: one row a line, without times, ids and paths."""
-    found: Mapping[str, str] = importlib.import_module(f"golden.{part}").texts()
-    return found
+    texts: Mapping[str, str] = importlib.import_module(f"golden.{part}").texts()
+    return texts
 
 
 def recorded(part: str) -> dict[str, str]:

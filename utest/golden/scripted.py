@@ -12,14 +12,14 @@ from lineproof.ceilings import own_part
 from lineproof.core.doubts import OwnPart
 from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import Instruments, Promise, Requirement, TrafficWords
-from lineproof.core.step_down import CountSnapshot, StepDown
+from lineproof.core.step_down import StepDown
 from lineproof.core.telemetry import Cause, InterfaceCounters, NodeRuntime, Stage, Telemetry
 from lineproof.core.trial import DirectionCount, Load, Measure, Outcome, Problem, Tolerance
 from lineproof.errors import TestbedError
 from lineproof.session.judging import AFTER, Listener
 from lineproof.session.router_watch import RouterWatch
 from support.ceilings import LINE, ceiling
-from support.made_testbeds import goal_named
+from support.made_testbeds import goal_named, stepped
 
 V = TypeVar("V")
 LINK_BPS = 10e9
@@ -46,7 +46,7 @@ class T:
     covered: float = 0.0
     """Seconds of 'show runtime' beyond those of the trial."""
     overload: tuple[float, float, float] = (0.0, 0.0, 0.2)
-    """The arguments of :func:`stepped`."""
+    """The arguments of :func:`.stepped`."""
     step: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the counts of an overload."""
 
@@ -89,8 +89,8 @@ class ScriptedBench:
 
     def _load_for(self, requirement: Any) -> Load:
         """Return the load of the sentence, by default that of a generator of 1 Mpps."""
-        found: Load = requirement.quantity.load(requirement, LINK_BPS, Load(self.more.get("pps", 1e6)))
-        return found
+        load: Load = requirement.quantity.load(requirement, LINK_BPS, Load(self.more.get("pps", 1e6)))
+        return load
 
     @property
     def restarts(self) -> int:
@@ -102,13 +102,13 @@ class ScriptedBench:
         return own_part(self.limits, None, traffic, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> None:
-        """There is no warm-up."""
+        """Do nothing: there is no warm-up."""
 
     def examine(self, frames: bool) -> None:
-        """There are none."""
+        """Do nothing: there are no frames."""
 
     def settle(self) -> None:
-        """Nothing lags."""
+        """Do nothing: no counter lags."""
 
     def problems(self) -> tuple[str, ...]:
         """Return the processes that have ended."""
@@ -167,9 +167,9 @@ class ScriptedBench:
         return self.watch.read_last() if moment == AFTER else self.watch.read_again()
 
     def _neighbours(self, sides: object) -> Any:
-        if isinstance(found := self.more["neighbours"], TestbedError):
-            raise found
-        return found
+        if isinstance(entries := self.more["neighbours"], TestbedError):
+            raise entries
+        return entries
 
     def _counters(self) -> Telemetry:
         """Read its counters; from reading ``silent`` on it does not answer."""
@@ -194,35 +194,3 @@ class ScriptedBench:
             causes=(*causes, *self.more.get("causes", ())) if after else causes,
             pauses=self.more.get("pauses", {}) if after else {},
         )
-
-
-def stepped(
-    first: Load,
-    seconds: float,
-    second: Load,
-    after: float,
-    every: float,
-    directions: int,
-    lag: float,
-    always: float,
-    overload: float,
-) -> StepDown:
-    """Return counts of an overload of which the ratio *overload* is lost, and then a tenth for *lag* s.
-
-    *always*: the ratio that is lost of the second load at any time. Without an overload no more than that is lost.
-    """
-    overloaded = first.pps > second.pps
-
-    def at(time: float) -> CountSnapshot:
-        before, later = seconds + min(time, 0), max(time, 0)
-        lost = always * second.pps * later
-        if overloaded:
-            lost += overload * first.pps * before + 0.1 * second.pps * min(later, lag)
-        offered = first.pps * before + second.pps * later
-        return CountSnapshot((int(offered),) * directions, (int(offered - lost),) * directions)
-
-    end, whole = at(after), seconds + after
-    rows = (DirectionCount(at, 1 - at, end.offered[at], end.offered[at], end.forwarded[at]) for at in range(directions))
-    samples = tuple(at(every * number) for number in range(1, int(after / every)))
-    outcome = Outcome(first, whole, whole, 0.0, tuple(rows))
-    return StepDown(outcome, second, at(-0.01), at(0.01), samples, (second.pps * 0.999, second.pps * 1.001))

@@ -60,7 +60,7 @@ class Recording(UserDict[str, Any]):
             return self[command]
         program, *names = command.split()
         known = [f"sysctl {name}" for name in names if program == "sysctl" and f"sysctl {name}" in self]
-        return ("".join(self[each][0] for each in known), 0) if known else default
+        return ("".join(self[name][0] for name in known), 0) if known else default
 
     def shell(self) -> Shell:
         """Return a shell that knows pipes by how they begin, and other commands as they are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import accumulate
@@ -42,7 +43,7 @@ Gaps = dict[str, list[float | None]]
 
 
 def same(**row: object) -> Study:
-    """The same router three times, by another row."""
+    """Return the same router three times, by another row."""
     return SAME.model_copy(update={"measures": {"one flow": StudyRow.model_validate(row)}})
 
 
@@ -50,7 +51,7 @@ RATE = same(forwards="64b 1-flow")
 
 
 def cell_of(study: Study, values: Values | Gaps, variant: str = "two", line: float = 14.88e6) -> StudyCell:
-    """The cell of *variant* in the one row of *study*, whose line rate is *line*."""
+    """Return the cell of *variant* in the one row of *study*, whose line rate is *line*."""
     return results_of(study, measurements(study, values, figures={LINE: line})).cells["one flow", variant]
 
 
@@ -63,7 +64,7 @@ def proven(values: Values, study: Study = SAME) -> list[str]:
 
 
 def laid(study: Study, figures: Iterable[float]) -> Values:
-    """*figures* in the order of the measurements."""
+    """Return *figures* in the order of the measurements."""
     values: Values = {name: [] for name in study.variants}
     for visit, figure in zip(steps_of(study), figures, strict=True):
         values[visit.variant].append(figure)
@@ -75,7 +76,7 @@ def equal(chance: random.Random, study: Study) -> Values:
 
 
 def offsets(chance: random.Random, study: Study) -> Values:
-    """Each session is off by something of its own; the baseline ends a block and begins the next one in one session."""
+    """Return values of sessions that are each off by something; blocks meet within a session of the baseline."""
     figures, offset, last = [], 0.0, ""
     for visit in steps_of(study):
         if visit.variant != last:
@@ -92,7 +93,7 @@ Scatter = Callable[[random.Random, Study], Values]
 
 
 def drawn(scatter: Scatter, studies: int) -> Iterator[tuple[Study, Values]]:
-    """The seeds are fixed, so that a count is the same on each machine."""
+    """Yield studies and their values, by seeds that are fixed: a count is the same on each machine."""
     for seed in range(studies):
         study = SAME.model_copy(update={"seed": seed})
         yield study, scatter(random.Random(f"{scatter.__name__}/{seed}"), study)
@@ -118,7 +119,7 @@ def test_a_large_difference_is_proven_in_five_blocks(scatter: Scatter, more: flo
 
 
 def test_the_baseline_s_two_measurements_in_one_session_are_one() -> None:
-    values = {"one": [float(each) for each in range(10)], "two": [30.0, 31.0, 32.0, 33.0, 34.0]}
+    values = {"one": [float(number) for number in range(10)], "two": [30.0, 31.0, 32.0, 33.0, 34.0]}
     compared = cell_of(SAME, values).compared
     # 0, then the means of 1 and 2, 3 and 4, 5 and 6, 7 and 8, then 9
     assert compared is not None and compared.comparison.reference.mean == pytest.approx(4.5)
@@ -144,9 +145,9 @@ def test_a_difference_within_the_baselines_drift_is_not_proven() -> None:
     falling = [5.0, 4.0, 5.01, 4.02, 5.02, 4.01, 4.99, 3.99, 5.0, 4.0]
     steady = [5.0, 5.01, 4.99, 5.0, 5.02, 5.0, 4.98, 5.01, 5.0, 5.0]
     assert not results_of(RATE, measurements(RATE, {"one": steady})).drifts["one flow"].proven
-    found = results_of(RATE, measurements(RATE, {"one": falling, "two": [5.4] * 5, "three": [6.5] * 5}))
-    near, far = (found.cells["one flow", name].compared for name in ("two", "three"))
-    assert found.drifts["one flow"].proven and near is not None and far is not None
+    results = results_of(RATE, measurements(RATE, {"one": falling, "two": [5.4] * 5, "three": [6.5] * 5}))
+    near, far = (results.cells["one flow", name].compared for name in ("two", "three"))
+    assert results.drifts["one flow"].proven and near is not None and far is not None
     assert near.comparison.significant and not near.proven and far.proven
 
 
@@ -170,12 +171,12 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
         middle = two if name == "two" else 50.0
         values = {name: [middle + 0.01 * (number % 3) for number in range(2 * BLOCKS)]}
         records += measurements(study, values, figures={AT_LEAST: 1.0} if name in bounds else {})
-    found = results_of(study, records)
-    cell = found.cells["one flow", "two"]
+    results = results_of(study, records)
+    cell = results.cells["one flow", "two"]
     assert cell.compared is not None and cell.compared.proven is limited is not cell.compared.limited
-    flags = {row["variant"]: row["at_least"] for row in csv_rows(found)}
+    flags = {row["variant"]: row["at_least"] for row in csv_rows(results)}
     assert flags == {name: str(name in bounds).lower() for name in study.variants}
-    assert ("one flow" in found.drifts) is ("one" not in bounds)
+    assert ("one flow" in results.drifts) is ("one" not in bounds)
 
 
 def test_differences_are_not_shown_before_all_is_measured() -> None:
@@ -202,15 +203,15 @@ def test_values_of_fewer_than_half_of_the_blocks_are_no_figure(
     tmp_path: Path, values: list[float | None], enough: bool
 ) -> None:
     study = RATE.model_copy(update={"published": Published(rows={"one flow": {"two": 4.3}})})
-    others: Gaps = {name: [5.0 + each for each in range(10)] for name in ("one", "three")}
+    others: Gaps = {name: [5.0 + number for number in range(10)] for name in ("one", "three")}
     records = measurements(study, others | {"two": values})
-    found = results_of(study, records, planned=len(records))
-    cell = found.cells["one flow", "two"]
-    assert cell.inside is enough and (cell.compared is not None) is enough and (cell in found.failures) is not enough
-    assert found.cells["one flow", "three"].compared is not None and found.close_enough is enough
-    assert ("1 figure missing" in headline(found)) is not enough
-    assert ("too few" in text(found)) is (not enough and any(values))
-    assert _show(replace(found, folder=tmp_path)) == (0 if enough else 1)
+    results = results_of(study, records, planned=len(records))
+    cell = results.cells["one flow", "two"]
+    assert cell.inside is enough and (cell.compared is not None) is enough and (cell in results.failures) is not enough
+    assert results.cells["one flow", "three"].compared is not None and results.close_enough is enough
+    assert ("1 figure missing" in headline(results)) is not enough
+    assert ("too few" in text(results)) is (not enough and any(values))
+    assert _show(replace(results, folder=tmp_path)) == (0 if enough else 1)
     # of what is not here it is no failure
     excused = [replace(record, excused=record.value is None) for record in records]
     assert not results_of(study, excused).failures
@@ -222,12 +223,12 @@ def test_a_row_of_one_repeat_has_its_figure() -> None:
 
 def test_published_figures_are_met_by_medians_within_the_tolerance(tmp_path: Path) -> None:
     study = study_of(tmp_path)
-    found = results_of(study, measurements(study, {"vpp": [33.6, None, 33.5, 90.0], "linux": [5.4, 5.5]}))
-    vpp, linux = found.cells["one flow", "vpp"], found.cells["one flow", "linux"]
+    results = results_of(study, measurements(study, {"vpp": [33.6, None, 33.5, 90.0], "linux": [5.4, 5.5]}))
+    vpp, linux = results.cells["one flow", "vpp"], results.cells["one flow", "linux"]
     assert vpp.inside and vpp.allowed == pytest.approx(0.05 * 33.7)
     assert vpp.values == (33.6, 33.5, 90.0) and vpp.gaps == ("the link <b>flapped</b>",)
     assert linux.inside is False and linux.allowed == pytest.approx(0.432)  # one point of the line is more than 10 %
-    assert found.published == (vpp, linux) and found.outside == (linux,) and not found.close_enough
+    assert results.published == (vpp, linux) and results.outside == (linux,) and not results.close_enough
 
 
 @pytest.mark.parametrize(
@@ -264,7 +265,7 @@ GIGABIT = line_rate_pps(1e9, 64)
 
 
 def repeats(*shares: float, received: float = 1.0, **more: float) -> list[dict[str, float]]:
-    """One measurement for each of *shares* of a gigabit's line rate, of which a share was *received*."""
+    """Return one measurement for each of *shares* of a gigabit's line rate, of which a share was *received*."""
     fixed = {FRAME: 64.0, LINK: 10e9, CORE_SHARE: 1.0, STEAL: 0.0}
     rates = [{OFFERED: share * GIGABIT, RECEIVED: received * share * GIGABIT} for share in shares]
     return [{**fixed, **rate, **more} for rate in rates]
@@ -317,21 +318,30 @@ def test_what_was_offered_most_is_no_exact_figure_in_any_form(tmp_path: Path) ->
         *measurements(study, {"linux": [97.0, 97.0]}, figures=bound),
         *measurements(study, {"linux": [97.0]}, "ramp", curve=((10.0, 10.0), (97.0, 97.0)), figures=bound),
     ]
-    found = results_of(study, records, planned=len(records))
+    results = results_of(study, records, planned=len(records))
     for row in ("one flow", "ramp"):
-        for picture, _ in pictures_of(found, row, dict(found.rows())[row]):
+        for picture, _ in pictures_of(results, row, dict(results.rows())[row]):
             shown = "".join(ElementTree.fromstring(picture).itertext())
             assert "≥" in shown or "linux: does not fall behind up to 97" in shown
-    (bar,) = [line for line in text(found).splitlines() if re.search(r"^linux +2 ", line)]
+    (bar,) = [line for line in text(results).splitlines() if re.search(r"^linux +2 ", line)]
     assert bar.count("≥ 97") == 3
+
+
+def test_each_measurement_is_drawn_beside_the_mean_with_its_deviation(tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    results = results_of(study, measurements(study, {"vpp": [33.1, 33.6, 33.5, 33.2], "linux": [5.4]}))
+    _, (picture, title) = pictures_of(results, "one flow", dict(results.rows())["one flow"])
+    marks = Counter(re.findall(r'<polygon [^>]*fill="([^"]+)"', picture))
+    # those of the legend too
+    assert title == "one flow: each measurement" and marks == {SIGNS[1].colour: 5 + 1, SIGNS[0].colour: 1 + 1}
 
 
 def test_each_baseline_has_a_line_over_the_parameter(tmp_path: Path) -> None:
     """Two routers, each compared with itself without rules: no line goes from one to the other."""
     study = study_of(tmp_path, RULES)
     values = {"vpp": [30.0] * 4, "vpp ten": [29.0, 29.1], "linux": [5.0, 5.1], "ten": [1.0, 1.1]}
-    found = results_of(study, measurements(study, values))
-    *_, (picture, title) = pictures_of(found, "one flow", dict(found.rows())["one flow"])
+    results = results_of(study, measurements(study, values))
+    *_, (picture, title) = pictures_of(results, "one flow", dict(results.rows())["one flow"])
     assert title == "one flow over rules" and ">vpp<" in picture and ">linux<" in picture
     assert "logarithmic" in picture and "published" in picture
     lines = re.findall(r'<polyline points="([^"]+)" fill="none" stroke="([^"]+)"', picture)
@@ -366,6 +376,6 @@ def test_a_table_of_the_source_has_ours_beside_theirs_in_its_units(tmp_path: Pat
 
 
 def test_nothing_measured_is_shown_as_well(tmp_path: Path) -> None:
-    found = results_of(study_of(tmp_path), [], planned=8)
-    assert headline(found).startswith("0 of 2 published figures inside; INCOMPLETE: 0 of 8 measurements")
-    assert "–" in text(found) and "no value" in page(found)
+    results = results_of(study_of(tmp_path), [], planned=8)
+    assert headline(results).startswith("0 of 2 published figures inside; INCOMPLETE: 0 of 8 measurements")
+    assert "–" in text(results) and "no value" in page(results)

@@ -32,9 +32,9 @@ from support.study_builders import SMALL, measurements, results_of, study_of, st
 
 
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
-    found = study_of(tmp_path, SMALL.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}"))
-    assert found.traffic_of("one flow", "vpp") == "64b 10k-flows unidirectional"
-    assert found.traffic_of("one flow", "linux") == "64b 1-flow unidirectional"
+    study = study_of(tmp_path, SMALL.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}"))
+    assert study.traffic_of("one flow", "vpp") == "64b 10k-flows unidirectional"
+    assert study.traffic_of("one flow", "linux") == "64b 1-flow unidirectional"
 
 
 SUITES = ROOT / "tests" / "studies"
@@ -117,11 +117,11 @@ COMMANDS = "commands: [{do: nft add table ip a, undo: nft delete table ip a}]"
 
 def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_start(tmp_path: Path) -> None:
     text = SMALL.replace("  linux: {software: linux}", f"  linux: {{software: linux, {COMMANDS}}}")
-    found = StudyRun(study_project(tmp_path, text), "small", "simulated", "quick")
-    _, line = found.foreword()
+    run = StudyRun(study_project(tmp_path, text), "small", "simulated", "quick")
+    _, line = run.foreword()
     assert line.startswith("not measured: linux: testbed 'simulated' is simulated") and "'configured'" in line
     # it is no excuse: the study's file can say it
-    assert not found.gaps["linux", "one flow"].excused and ("vpp", "one flow") not in found.gaps
+    assert not run.gaps["linux", "one flow"].excused and ("vpp", "one flow") not in run.gaps
 
 
 def test_one_broken_study_hides_no_other(
@@ -154,11 +154,11 @@ SIMULATED = sorted(path.stem for path in (ROOT / "variables" / "studies").glob("
 @pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
 def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(name: str) -> None:
     """Also where others have the same commands, as with another number of flows."""
-    found = StudyRun(Project(ROOT), name, "simulated", "standard")
-    for variant, plan in found.plans.items():
-        own = found.study.variants[variant]
+    run = StudyRun(Project(ROOT), name, "simulated", "standard")
+    for variant, plan in run.plans.items():
+        own = run.study.variants[variant]
         known = [setup.configured for setup in plan.setups if setup.commands == own.commands]
-        assert all(each == own.configured for each in known) and (known or not own.configured), variant
+        assert all(configured == own.configured for configured in known) and (known or not own.configured), variant
 
 
 LINES = {
@@ -172,20 +172,20 @@ LINES = {
 """Answers of a router by the expression that a setting expects."""
 
 
-def router_of(found: StudyRun, variant: str) -> tuple[RouterFacts, dict[str, str]]:
-    """The facts of a router that is what *variant* says, and its answers by command."""
-    software, own = found.plans[variant].software, found.study.variants[variant]
+def router_of(run: StudyRun, variant: str) -> tuple[RouterFacts, dict[str, str]]:
+    """Return the facts of a router that is what *variant* says, and its answers by command."""
+    software, own = run.plans[variant].software, run.study.variants[variant]
     cards = tuple(NicFacts(name, rx_queues=software.rx_queues) for name in software.interfaces[:2])
-    expected = found.study.facts_of(variant).items()
+    expected = run.study.facts_of(variant).items()
     told = {name: f"the {value} of a maker" if isinstance(value, str) else f"{value:g}" for name, value in expected}
-    answers = {line: LINES.get(each.pattern, each.pattern) for line, each in own.settings.items()}
+    answers = {line: LINES.get(pattern.pattern, pattern.pattern) for line, pattern in own.settings.items()}
     return RouterFacts(version=software.version, workers=software.workers, nics=cards, other=told), answers
 
 
 def shown(
     software: Software, facts: RouterFacts, answers: Mapping[str, str | Result], simulated: bool = False
 ) -> Session:
-    """A session with a router of *facts* that gives *answers*, and should be as *software*."""
+    """Return a session with a router of *facts* that gives *answers*, and should be as *software*."""
     known = {line: said if isinstance(said, Result) else Result(said, "", 0, 0.0) for line, said in answers.items()}
     router = SimpleNamespace(facts=facts, shell=lambda line, limit: known[line])
     login = SimpleNamespace(facts=SimpleNamespace(router=SimpleNamespace(sudo=False)))
@@ -193,21 +193,21 @@ def shown(
     return cast(Session, SimpleNamespace(simulated=simulated, router=router, testbed=login, plan=plan))
 
 
-def said_of(found: StudyRun, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
+def said_of(run: StudyRun, variant: str, facts: RouterFacts, answers: Mapping[str, str]) -> list[str]:
     """Return the message about a router with *facts* that gives *answers*, before it is measured as *variant*."""
-    software = found.plans[variant].software
+    software = run.plans[variant].software
     facts = facts.beside(software.version, software.workers, software.rx_queues)
-    differs, unchecked = check_router(shown(software, facts, answers), found.study, variant)
+    differs, unchecked = check_router(shown(software, facts, answers), run.study, variant)
     assert not {*answers, *facts.other} & {*unchecked}
     return differs
 
 
 @pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
 def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(name: str) -> None:
-    found = StudyRun(Project(ROOT), name, "simulated", "standard")
-    for variant in found.plans:
-        facts, answers = router_of(found, variant)
-        assert said_of(found, variant, facts, answers) == []
+    run = StudyRun(Project(ROOT), name, "simulated", "standard")
+    for variant in run.plans:
+        facts, answers = router_of(run, variant)
+        assert said_of(run, variant, facts, answers) == []
         others = [
             replace(facts, other={**facts.other, name: other}) for name in facts.other for other in ("another", "")
         ]
@@ -215,9 +215,9 @@ def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(name: 
         others += [replace(facts, workers=facts.workers + 1)] if facts.workers else []
         if facts.nics[0].rx_queues:
             others.append(replace(facts, nics=(replace(facts.nics[0], rx_queues=facts.nics[0].rx_queues + 1),)))
-        assert len(others) >= 3 and all(len(said_of(found, variant, other, answers)) == 1 for other in others)
+        assert len(others) >= 3 and all(len(said_of(run, variant, other, answers)) == 1 for other in others)
         for line in answers:
-            (said,) = said_of(found, variant, facts, {**answers, line: "command not found"})
+            (said,) = said_of(run, variant, facts, {**answers, line: "command not found"})
             assert said.startswith(f"'{line}' has no ") and "command not found" in said
 
 
@@ -236,23 +236,23 @@ def test_a_simulated_router_is_checked_for_what_it_answers_and_the_rest_is_said(
     differs, unchecked = check_router(session, study, "linux")
     assert [said.partition(" ")[0] for said in differs] == ["'workers':", "'sysctl"]
     assert set(unchecked) == {"receive queues", "cpu", "MHz", "lspci", "lscpu"}
-    found = results_of(study, [])
+    results = results_of(study, [])
     extra = {UNCHECKED: {"linux": unchecked, "vpp": {"cpu": unchecked["cpu"]}}}
-    shown_text = text(replace(found, environment=replace(found.environment, extra=extra)))
+    shown_text = text(replace(results, environment=replace(results.environment, extra=extra)))
     assert "Not checked: 'cpu' of all: " in shown_text and "Not checked: 'lspci' of linux: " in shown_text
 
 
 def test_a_router_is_made_another_one_by_hand_as_seldom_as_can_be() -> None:
     """All blocks on one card before the next, though the blocks of a simulated one mix them."""
-    found = StudyRun(Project(ROOT), "gowin_n305", "lab-example", "standard")
-    made = [found.made_by_hand(step.variant) for step in found.steps]
-    assert sorted(found.steps, key=str) == sorted(steps_of(found.study), key=str)
+    run = StudyRun(Project(ROOT), "gowin_n305", "lab-example", "standard")
+    made = [run.made_by_hand(step.variant) for step in run.steps]
+    assert sorted(run.steps, key=str) == sorted(steps_of(run.study), key=str)
     assert sum(one != other for one, other in pairwise(made)) == len(set(made)) - 1 == 9
-    cards = [found.study.variants[step.variant].by_hand for step in found.steps]
+    cards = [run.study.variants[step.variant].by_hand for step in run.steps]
     assert sum(one != other for one, other in pairwise(cards)) == 1
-    assert len(list(found.foreword())) == 1 + 10
+    assert len(list(run.foreword())) == 1 + 10
     simulated = StudyRun(Project(ROOT), "gowin_n305", "simulated", "standard")
-    assert simulated.steps == list(steps_of(found.study)) and len(list(simulated.foreword())) == 1
+    assert simulated.steps == list(steps_of(run.study)) and len(list(simulated.foreword())) == 1
 
 
 # -- a run of a study: what it adds to, what it is refused for, how it ends
@@ -280,7 +280,7 @@ def kept(
     text: str = SMALL,
     fingerprints: Mapping[str, str] = MappingProxyType({}),
 ) -> RecordedRun:
-    """The run RUN with *values* of variants, as the next one finds it."""
+    """Return the run RUN with *values* of variants, as the next one finds it."""
     run = small(folder, text)
     recorder = begun(run, folder / "results")
     sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}

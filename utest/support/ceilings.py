@@ -56,13 +56,13 @@ def measured_limits(*ceilings: CeilingEntry) -> MeasuredLimits:
 
 
 def promise(sentence: str, measured: MeasuredLimits | None = None, published: PublishedLimits | None = None) -> Promise:
-    """*sentence* with the generator's own part, as it was *measured* or *published*."""
+    """Return *sentence* with the generator's own part, as it was *measured* or *published*."""
     own = own_part(measured, published, parse(sentence, CATALOGUE), promised(sentence).load_pps)
     return promised(sentence, own=own)
 
 
 def ruled(promised: Promise, offered: float, lost: float = 0.1) -> Ruling | None:
-    """The ruling of *promised* on trials in which a share of *offered* frames/s was lost each way."""
+    """Return the ruling of *promised* on trials in which a share of *offered* frames/s was lost each way."""
     return decided(promised, router(lost, sent=offered / promised.load_pps)).ruling
 
 

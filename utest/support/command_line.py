@@ -21,6 +21,6 @@ def environment(folder: Path) -> dict[str, str]:
 def lineproof(
     folder: Path, *words: str, cwd: Path | None = None, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """``lineproof WORDS`` in *cwd* (*folder*), with more environment *variables*, to its end."""
+    """Run ``lineproof WORDS`` in *cwd* (*folder*), with more environment *variables*, to its end."""
     env = {**environment(folder), **(variables or {})}
     return robot_run.programs().run(["lineproof", *words], env, cwd or folder, limit=100)

@@ -98,17 +98,17 @@ changes:
 
 
 def description(name: str) -> RouterDescription:
-    """One of DESCRIPTIONS."""
+    """Return one of DESCRIPTIONS."""
     return validate_config(yaml.safe_load(DESCRIPTIONS[name]), RouterDescription, Path(f"{name}.yaml"), {})
 
 
 def shipped(name: str) -> RouterDescription:
-    """One that comes with Lineproof."""
+    """Return one that comes with Lineproof."""
     return read_description(Layers(Path("/nowhere"), PACKAGED_ROUTERS), name)
 
 
 def with_examples(kind: str, which: int = 0) -> RouterDescription:
-    """Return the description of a built-in router with examples of ``utest/data/router_examples``: of some the n-th."""
+    """Return a built-in description with the examples of ``utest/data/router_examples``: of several the n-th."""
     data, _ = read_yaml(LIBRARIES / "lineproof" / "routers" / kind / f"{kind}.yaml")
     examples, _ = read_yaml(DATA / "router_examples" / f"{kind}.yaml")
     for place, listed in examples.items():
@@ -145,32 +145,32 @@ class CommandLine:
 
     def answer(self, line: str) -> str:
         """Return what it prints for *line*."""
-        words = line.removeprefix("do ")
-        if words in ("configure terminal", "exit", "terminal length 0"):
+        command = line.removeprefix("do ")
+        if command in ("configure terminal", "exit", "terminal length 0"):
             return ""
-        if words == "copy running-config flash:before":
+        if command == "copy running-config flash:before":
             self.saved = list(self._lines)
-        elif words == "configure replace flash:before force":
+        elif command == "configure replace flash:before force":
             if self.saved is None:
                 return "% no such item\n"
             self._lines = list(self.saved)
-        elif words == "show archive":
+        elif command == "show archive":
             return self.archive
-        elif words.startswith("show arp "):
-            return "".join(f"{line}\n" for line in self._lines if line.startswith(f"{words.removeprefix('show ')} "))
-        elif words.startswith("no arp ") and len(words.split()) == 3:
-            start = f"{words.removeprefix('no ')} "
+        elif command.startswith("show arp "):
+            return "".join(f"{line}\n" for line in self._lines if line.startswith(f"{command.removeprefix('show ')} "))
+        elif command.startswith("no arp ") and len(command.split()) == 3:
+            start = f"{command.removeprefix('no ')} "
             if not any(line.startswith(start) for line in self._lines):
                 return "% entry not found\n"
             self._lines = [line for line in self._lines if not line.startswith(start)]
-        elif words.startswith("no ") and words.removeprefix("no ") in self._lines:
-            self._lines.remove(words.removeprefix("no "))
-        elif words.startswith("no "):
+        elif command.startswith("no ") and command.removeprefix("no ") in self._lines:
+            self._lines.remove(command.removeprefix("no "))
+        elif command.startswith("no "):
             return "% entry not found\n"
-        elif words in self._lines:
+        elif command in self._lines:
             return "% it exists already\n"
-        elif words.startswith(("ip route ", "arp ")):
-            self._lines.append(words)
+        elif command.startswith(("ip route ", "arp ")):
+            self._lines.append(command)
         else:
             return "% Invalid input\n"
         return ""
@@ -179,7 +179,7 @@ class CommandLine:
         return Result(self.answer(command), "", 0, 0.0)
 
     def close(self) -> None:
-        """The end of a login."""
+        """End the login."""
 
 
 class CommittingLine(CommandLine):
@@ -213,10 +213,10 @@ class CommittingLine(CommandLine):
         return super().answer(line).replace("entry not found", "The specified entry does not exist.")
 
     def close(self) -> None:
-        """The end of a login."""
+        """End the login."""
         self._open = False
 
 
 def machine_of(name: str) -> CommandLine:
-    """A router for one of DESCRIPTIONS."""
+    """Return a router for one of DESCRIPTIONS."""
     return CommittingLine() if name == "committing" else CommandLine()

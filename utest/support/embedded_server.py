@@ -38,7 +38,7 @@ class EmbeddedServer:
 def bench_process(
     specification: dict[str, Any], errors: IO[bytes] | None = None
 ) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
-    """A process of the bench and its first line, until the context ends; *errors*: its standard error."""
+    """Provide a process of the bench and its first line, until the context ends; *errors*: its standard error."""
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "lineproof_bench"],
         stdin=subprocess.PIPE,
@@ -62,7 +62,7 @@ def bench_process(
 
 @contextmanager
 def embedded_server(folder: Path, **specification: Any) -> Iterator[EmbeddedServer]:
-    """A simulated Netgate 6100, or what *specification* says, until the context ends."""
+    """Provide a simulated Netgate 6100, or what *specification* says, until the context ends."""
     platform = VARIABLES / "platforms" / "netgate6100.yaml"
     chosen = {"backend": "model", "platform_file": str(platform), "software": "vpp", "seed": 1, **specification}
     log = folder / "server.log"

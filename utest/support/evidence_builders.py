@@ -58,7 +58,7 @@ def trial(
     duration: float = 1.0,
     problems: Iterable[Problem] = (),
 ) -> Trial:
-    """A trial with one direction for each of *losses* (frames lost)."""
+    """Return a trial with one direction for each of *losses* (frames lost)."""
     asked = int(pps * duration)
     ways = (
         DirectionCount(way, 1 - way, asked, asked, asked - lost, asked * 64, (asked - lost) * 64)
@@ -76,7 +76,7 @@ SECOND = Bounds(1.0, 1.0)
 def one_trial(
     number: int, problems: tuple[Problem, ...] = (), lost: int = 0, late: int = 0, **readings: float
 ) -> Trial:
-    """A trial of a second and a million frames of one direction; *late* of 1000 probe frames take 400 µs."""
+    """Return a trial of a second and a million frames of one direction; *late* of 1000 probe frames take 400 µs."""
     counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6 - lost),)
     probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 1000 - late, 400: late}),)
     return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems, SECOND)
@@ -120,7 +120,7 @@ def requirement_record(**changes: Any) -> RequirementRecord:
 
 
 def written(results: Path, closed: bool = True) -> Path:
-    """A run with each kind of file."""
+    """Return a run with each kind of file."""
     folder = RunFolder.create(results, RUN)
     environment = replace(ENVIRONMENT, run=folder.run_id)
     folder.write_environment(environment)
@@ -147,13 +147,13 @@ SEALS = ("previous", "sha256")
 
 
 def rows(file: Path) -> list[dict[str, Any]]:
-    """The records of *file*, without their links."""
-    found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return [{key: value for key, value in row.items() if key not in SEALS} for row in found]
+    """Return the records of *file*, without their links."""
+    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [{key: value for key, value in row.items() if key not in SEALS} for row in records]
 
 
 def write_rows(file: Path, records: list[dict[str, Any]], run: str) -> None:
-    """*records* as the lines of *file*, chained."""
+    """Write *records* as the lines of *file*, chained."""
     link, lines = first_link(run), []
     for row in records:
         line, link = sealed(row, link)
@@ -171,11 +171,11 @@ def reseal(folder: Path, run: str | None = None) -> None:
 
 
 def change_records(file: Path, edit: Callable[[list[dict[str, Any]]], object]) -> None:
-    """*edit* the records of a file of a closed run, and seal the run again."""
+    """Let *edit* change the records of a file of a closed run, and seal the run again."""
     run = str(rows(file.parent / ENVIRONMENT_FILE)[0]["run"])
-    found = rows(file)
-    edit(found)
-    write_rows(file, found, run)
+    records = rows(file)
+    edit(records)
+    write_rows(file, records, run)
     reseal(file.parent)
 
 

@@ -78,10 +78,10 @@ class FakeCli:
 
     def _answered(self, line: str) -> str:
         starts = (start for start in self.answers if line == start or (start.endswith(" ") and line.startswith(start)))
-        found = self.answers.get(next(starts, ""))
-        if found is None:
+        answer = self.answers.get(next(starts, ""))
+        if answer is None:
             return "         ^\n% Invalid input detected at '^' marker.\n"
-        return found(line) if callable(found) else found
+        return answer(line) if callable(answer) else answer
 
     async def _line(self, process: asyncssh.SSHServerProcess[bytes]) -> str:
         typed = b""
@@ -105,6 +105,6 @@ class FakeCli:
 
 
 def counters(line: str, rx: int = 1000, tx: int = 990, drops: int = 10) -> str:
-    """The answer to ``show interfaces NAME``."""
+    """Return the answer to ``show interfaces NAME``."""
     name = line.split()[-1]
     return INTERFACE.format(name=name, rx=rx, tx=tx, drops=drops, rx_bytes=rx * 60, tx_bytes=tx * 60)

@@ -25,7 +25,7 @@ KINDS: Mapping[str, tuple[Callable[[], Commands], str]] = {
 
 
 def sample(path: str) -> str:
-    """A recorded output with its original line ends."""
+    """Return a recorded output with its original line ends."""
     return (DATA / path).read_bytes().decode()
 
 
@@ -36,7 +36,7 @@ def first_output(transcript: str, command: str) -> str:
 
 
 def router_state(software: str = "vpp") -> RouterState:
-    """Two interfaces, a worker that polls both, a few packets, frames beyond 32 bits."""
+    """Return two interfaces, a worker that polls both, a few packets, frames beyond 32 bits."""
     nodes = (
         NodeState("dpdk-input", "polling", 5_000_000, 1_000_000, 79.5 * 1_000_000),
         NodeState("ethernet-input", "active", 4000, 1_000_000, 67.4 * 1_000_000),
@@ -72,14 +72,14 @@ class FakeModel:
 
 
 def simulated(kind: str) -> tuple[Machine, FakeModel]:
-    """A machine of *kind* over a fake model."""
+    """Return a machine of *kind* over a fake model."""
     model = FakeModel(router_state(kind))
     memory = {"linux": linux.first_memory(("eth1", "eth2")), "freebsd": freebsd.first_memory(())}.get(kind, Memory())
     return Machine(KINDS[kind][0](), lambda: model, memory), model
 
 
 def shell_of(machine: Machine) -> Shell:
-    """A router's shell on *machine*."""
+    """Return a router's shell on *machine*."""
 
     def shell(command: str, limit: float, stdin: str = "") -> Result:
         output = machine.run(command, stdin)

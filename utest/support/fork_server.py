@@ -39,7 +39,7 @@ class ForkServer:
         output: IO[bytes],
         errors: IO[bytes] | None = None,
     ) -> ForkedProcess:
-        """A process with nothing to read; *errors*: default *output*. Wait for it before the next."""
+        """Start a process with nothing to read; *errors*: default *output*. Wait for it before the next."""
         if self._process is None:
             # one thread only: a fork takes no other along
             environment = os.environ | {
@@ -133,6 +133,6 @@ if __name__ == "__main__":
     module = importlib.import_module(sys.argv[2])
     module.preload()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
-        words = _forked(requests)
-    if words is not None:
-        sys.exit(module.main(words))
+        argv = _forked(requests)
+    if argv is not None:
+        sys.exit(module.main(argv))

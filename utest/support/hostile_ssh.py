@@ -46,7 +46,7 @@ def endless_line(link: socket.socket) -> None:
 
 @contextmanager
 def raw_server(talk: Talk) -> Iterator[int]:
-    """The port of a server that does *talk* with every connection, and then closes it."""
+    """Provide the port of a server that does *talk* with every connection, and then closes it."""
     server = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:
@@ -122,9 +122,9 @@ class Guard(asyncssh.SSHServer):
         return self._next()
 
     def _next(self) -> Any:
-        found = self.questions[self._round]
+        question = self.questions[self._round]
         self._round += 1
-        return ("", "", "", found) if isinstance(found, list) else found
+        return ("", "", "", question) if isinstance(question, list) else question
 
 
 class HostileServer:

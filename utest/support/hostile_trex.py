@@ -34,7 +34,7 @@ Answer = Callable[[Any], "bytes | list[bytes]"]
 
 
 def result(value: str) -> Answer:
-    """An answer with the JSON text *value* for a result."""
+    """Return an answer with the JSON text *value* for a result."""
 
     def make(request: Any) -> bytes:
         number = json.dumps(request[0]["id"] if isinstance(request, list) else request["id"])
@@ -44,7 +44,7 @@ def result(value: str) -> Answer:
 
 
 def refusing(text: str) -> Answer:
-    """An error in the words *text*."""
+    """Return an error in the words *text*."""
 
     def make(request: Any) -> bytes:
         number = request[0]["id"] if isinstance(request, list) else request["id"]
@@ -107,14 +107,14 @@ class HostileServer:
         for link in (self._front, self._back, self._events, self._source):
             poller.register(link, zmq.POLLIN)
         while not self._over.is_set():
-            found = dict(poller.poll(20))
-            if self._front in found:
+            ready = dict(poller.poll(20))
+            if self._front in ready:
                 self._request(self._front.recv_multipart())
-            if self._back in found:
+            if self._back in ready:
                 self._front.send_multipart(self._back.recv_multipart())
-            if self._events in found:
+            if self._events in ready:
                 self._source.send(self._events.recv())
-            if self._source in found:
+            if self._source in ready:
                 for message in self.published:
                     self._events.send_multipart(message)
                 self._events.send_multipart(self._source.recv_multipart())
@@ -139,17 +139,17 @@ class HostileServer:
 
 @contextmanager
 def hostile_trex() -> Iterator[HostileServer]:
-    """A hostile server over a :class:`FakeBackend`."""
+    """Provide a hostile server over a :class:`FakeBackend`."""
     with serving(FakeBackend()) as server:
-        found = HostileServer(server)
+        hostile = HostileServer(server)
         try:
-            yield found
+            yield hostile
         finally:
-            found.close()
+            hostile.close()
 
 
 def endless(link: socket.socket, size: int = 1 << 20) -> None:
-    """An answer whose frames never end."""
+    """Send an answer whose frames never end."""
     _greet(link)
     link.sendall(frame(b"", True))
     part = frame(b" " * size, True)
@@ -158,7 +158,7 @@ def endless(link: socket.socket, size: int = 1 << 20) -> None:
 
 
 def slow(link: socket.socket) -> None:
-    """An answer that comes one byte at a time."""
+    """Send an answer one byte at a time."""
     _greet(link)
     for byte in frame(b"", True) + frame(b" " * 10_000):
         link.sendall(bytes([byte]))
@@ -171,11 +171,11 @@ def _greet(link: socket.socket) -> None:
 
 
 def ready(kind: bytes) -> bytes:
-    """The command after the greeting. *kind*: REQ, SUB, ..."""
+    """Return the command after the greeting. *kind*: REQ, SUB, ..."""
     body = b"\x05READY\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind
     return b"\x04" + bytes([len(body)]) + body
 
 
 def frame(data: bytes, more: bool = False) -> bytes:
-    """A frame of a message."""
+    """Return a frame of a message."""
     return bytes([2 | more]) + struct.pack(">Q", len(data)) + data

@@ -64,16 +64,16 @@ class Lab:
                 stderr=subprocess.STDOUT,
             )
         self._opened.append(self.coordinator)
-        found = _awaited(log, rb"listening on \S+:(\d+)")
-        self.port = int(found)
+        port = _awaited(log, rb"listening on \S+:(\d+)")
+        self.port = int(port)
 
     def start_exporter(self, resources: str) -> None:
         """Export *resources*, YAML."""
         (self.folder / "exporter.yaml").write_text(resources, encoding="utf-8")
-        words = ["-c", self.address, "-n", "exporter", "--hostname", "127.0.0.1", "exporter.yaml"]
+        options = ["-c", self.address, "-n", "exporter", "--hostname", "127.0.0.1", "exporter.yaml"]
         with (self.folder / "exporter.log").open("wb") as file:
             self.exporter = subprocess.Popen(
-                [sys.executable, "-m", "labgrid.remote.exporter", *words],
+                [sys.executable, "-m", "labgrid.remote.exporter", *options],
                 cwd=self.folder,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -85,8 +85,8 @@ class Lab:
         # not by labgrid's client, which takes most of a second to start
         with grpc.insecure_channel(self.address) as channel:
             coordinator: Any = labgrid_coordinator_pb2_grpc.CoordinatorStub(channel)
-            found = coordinator.GetPlaces(labgrid_coordinator_pb2.GetPlacesRequest(), timeout=LIMIT)
-        return {place.name: place.acquired for place in found.places if place.acquired}
+            answer = coordinator.GetPlaces(labgrid_coordinator_pb2.GetPlacesRequest(), timeout=LIMIT)
+        return {place.name: place.acquired for place in answer.places if place.acquired}
 
     def close(self) -> None:
         """End everything."""
@@ -97,7 +97,7 @@ class Lab:
 
 @contextlib.contextmanager
 def lab(folder: Path, names: Sequence[str], resources: str = "") -> Iterator[Lab]:
-    """A lab with the places *names*, all with the tag ``kind=bench``; *resources*: an exporter's, if it has one."""
+    """Provide a lab with the places *names*, tagged ``kind=bench``; *resources*: an exporter's, if any."""
     folder.mkdir(exist_ok=True)
     # each has the exporter's group of its name
     match, now = {"exporter": "exporter", "cls": "*", "name": None, "rename": None}, time.time()
@@ -116,5 +116,5 @@ def lab(folder: Path, names: Sequence[str], resources: str = "") -> Iterator[Lab
 
 def _awaited(log: Path, pattern: bytes) -> bytes:
     wait_until(lambda: re.search(pattern, log.read_bytes()), lambda: log.read_text(errors="replace"), LIMIT)
-    found: list[bytes] = re.findall(pattern, log.read_bytes())
-    return found[0]
+    matches: list[bytes] = re.findall(pattern, log.read_bytes())
+    return matches[0]

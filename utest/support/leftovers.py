@@ -15,7 +15,7 @@ LIMIT = 10.0
 
 
 def runs(process: psutil.Process) -> bool:
-    """A zombie has ended: who should collect it may be slow."""
+    """Return whether it has ended, as a zombie has: who should collect it may be slow."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False

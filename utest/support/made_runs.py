@@ -50,7 +50,7 @@ class Sentence:
 
 
 def around(mean: float, seed: int, spread: float = 0.002, count: int = 20) -> list[float]:
-    """Figures about *mean*; *spread*: their standard deviation as a ratio."""
+    """Return figures about *mean*; *spread*: their standard deviation as a ratio."""
     chance = random.Random(seed)
     return [mean * (1 + chance.gauss(0, spread)) for _ in range(count)]
 
@@ -69,7 +69,7 @@ def made_run(
     inputs: Mapping[str, bytes] | None = None,
     **environment: Any,
 ) -> Path:
-    """The folder of a run with *sentences*. *unjudged*: one that it ended in. *environment*: fields of its record.
+    """Write a run with *sentences*. *unjudged*: one that it ended in; *environment*: fields of its record.
 
     *goal*: that which judged, or its name. *inputs*: by file name.
     """
@@ -121,27 +121,27 @@ def made_run(
     return folder.path
 
 
-def _trial(place: int, words: str, figure: float) -> Trial:
-    """A trial of 1 s that measured *figure*, and at the same time something else that must not be compared instead.
+def _trial(place: int, sentence: str, figure: float) -> Trial:
+    """Return a trial of 1 s that measured *figure*, and something else that must not be compared instead.
 
     Of sentences that are not of EACH_KIND the figure is the frames forwarded.
     """
     readings = {
         RECOVERS: {"recovery_low_s.0": 0.9 * figure, "recovery_high_s.0": figure, "overload_loss.0": 0.5, "timed": 1.0},
         COSTS: cost_readings((PacketCost("vpp_wk_0", 1000, 1000, 1000 * figure, 0.0, 1000, 10),)),
-    }.get(words, {})
+    }.get(sentence, {})
     offered, frames = FRAMES, FRAMES - place
-    if words == COSTS:
+    if sentence == COSTS:
         offered = frames = 1_000_000
-    if words in (FORWARDS, LOAD) or words not in EACH_KIND:
+    if sentence in (FORWARDS, LOAD) or sentence not in EACH_KIND:
         frames = round(figure)
-        offered = frames if words == LOAD else FRAMES
-    if words == LOSES:
+        offered = frames if sentence == LOAD else FRAMES
+    if sentence == LOSES:
         frames = round(FRAMES * (1 - figure / 100))
-    late = words in (LATENCY, VARIATION)
+    late = sentence in (LATENCY, VARIATION)
     # the mean is that of the buckets' ends: 20 and 1000 µs
-    slow = late * round(PROBES * ((figure - 20) / 980 if words == LATENCY else figure / 10))
-    histogram = {10: PROBES - slow, 900 if words == LATENCY else 900_000: slow}
+    slow = late * round(PROBES * ((figure - 20) / 980 if sentence == LATENCY else figure / 10))
+    histogram = {10: PROBES - slow, 900 if sentence == LATENCY else 900_000: slow}
     probe = LatencyCount(0, 1, PROBES, PROBES, 20.0, 40.0, histogram=histogram)
     counts = (DirectionCount(0, 1, offered, offered, frames),)
     outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, readings=readings, latency=(probe,) if late else ())

@@ -17,6 +17,7 @@ from lineproof.core.latency import LatencyCount, Resolution
 from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
+from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.trial import DirectionCount, Fault, Load, Measure, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.core.verdict import Verdict, verdict_of
 from support.catalogue import CATALOGUE
@@ -87,10 +88,12 @@ def router(
             DirectionCount(way, way ^ 1, intended, offered, round(offered * (1 - share)))
             for way, share in enumerate(lost or (0.0,))
         ]
-        rows = tuple(replace(way, **fields) for way in ways)  # type: ignore[arg-type]
-        latency = () if probes is None else tuple(replace(probes, tx_port=r.tx_port, rx_port=r.rx_port) for r in rows)
+        directions = tuple(replace(way, **fields) for way in ways)  # type: ignore[arg-type]
+        latency = (
+            () if probes is None else tuple(replace(probes, tx_port=r.tx_port, rx_port=r.rx_port) for r in directions)
+        )
         known = {**(readings or {}), "elapsed_uncertainty": clock}
-        return Outcome(load, seconds, seconds * (1 + late), 0.0, rows, problems, known, latency)
+        return Outcome(load, seconds, seconds * (1 + late), 0.0, directions, problems, known, latency)
 
     return measure
 
@@ -100,8 +103,10 @@ def joined(*testbeds: Measure) -> Measure:
 
     def measure(load: Load, seconds: float) -> Outcome:
         outcomes = [testbed(load, seconds) for testbed in testbeds]
-        rows = (replace(outcome.directions[0], tx_port=way, rx_port=way ^ 1) for way, outcome in enumerate(outcomes))
-        return replace(outcomes[0], directions=tuple(rows))
+        ways = list(enumerate(outcomes))
+        directions = tuple(replace(outcome.directions[0], tx_port=way, rx_port=way ^ 1) for way, outcome in ways)
+        probes = tuple(replace(one, tx_port=way, rx_port=way ^ 1) for way, outcome in ways for one in outcome.latency)
+        return replace(outcomes[0], directions=directions, latency=probes)
 
     return measure
 
@@ -177,6 +182,38 @@ def recovering(
         **({} if high is None else {"recovery_high_s.0": high}),
     }
     return with_readings(router(overload_loss, foreign=foreign), readings)
+
+
+def stepped(
+    first: Load,
+    seconds: float,
+    second: Load,
+    after: float,
+    every: float,
+    directions: int,
+    lag: float,
+    always: float,
+    overload: float,
+) -> StepDown:
+    """Return counts of an overload of which the ratio *overload* is lost, and then a tenth for *lag* s.
+
+    *always*: the ratio that is lost of the second load at any time. Without an overload no more than that is lost.
+    """
+    overloaded = first.pps > second.pps
+
+    def at(time: float) -> CountSnapshot:
+        before, later = seconds + min(time, 0), max(time, 0)
+        lost = always * second.pps * later
+        if overloaded:
+            lost += overload * first.pps * before + 0.1 * second.pps * min(later, lag)
+        offered = first.pps * before + second.pps * later
+        return CountSnapshot((int(offered),) * directions, (int(offered - lost),) * directions)
+
+    end, whole = at(after), seconds + after
+    rows = (DirectionCount(at, 1 - at, end.offered[at], end.offered[at], end.forwarded[at]) for at in range(directions))
+    samples = tuple(at(every * number) for number in range(1, int(after / every)))
+    outcome = Outcome(first, whole, whole, 0.0, tuple(rows))
+    return StepDown(outcome, second, at(-0.01), at(0.01), samples, (second.pps * 0.999, second.pps * 1.001))
 
 
 def with_readings(testbed: Measure, readings: Mapping[str, float]) -> Measure:

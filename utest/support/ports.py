@@ -11,7 +11,7 @@ LOWEST, HIGHEST = 20_000, 32_000
 
 
 def free_port() -> int:
-    """A port of this machine that nothing listens at, and that no other process is given meanwhile."""
+    """Return a port of this machine that nothing listens at, and that no other process is given meanwhile."""
     for port in random.sample(range(LOWEST, HIGHEST), 100):
         with socket.socket() as probe:
             try:

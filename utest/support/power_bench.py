@@ -46,25 +46,25 @@ class PowerBench:
             tick(self.now)
 
     def change_idle(self, watts: float) -> None:
-        """From now on it draws *watts* W without traffic."""
+        """Draw *watts* W without traffic from now on."""
         self.idle = watts
         self._changes.append((self.now, watts))
 
     def watts(self, when: float) -> float:
-        """The power at *when*."""
+        """Return the power at *when*, in W."""
         return next((watts for since, watts in reversed(self._changes) if since <= when), self.idle)
 
     def joules(self, when: float) -> float:
-        """The energy from the start until *when*."""
+        """Return the energy from the start until *when*."""
         changes = [(BEGAN, self.idle), *((since, watts) for since, watts in self._changes if since < when), (when, 0.0)]
         return math.fsum(watts * (after - since) for (since, watts), (after, _) in itertools.pairwise(changes))
 
     def mean(self, seconds: float, when: float) -> float:
-        """The mean power of the *seconds* before *when*."""
+        """Return the mean power of the *seconds* before *when*."""
         return (self.joules(when) - self.joules(when - seconds)) / seconds
 
     def renewed(self, interval: float, phase: float, averaging: float = 0.0) -> Callable[[float], float]:
-        """A gauge that is renewed every *interval* s, *phase* s after a whole one, with the mean of *averaging* s."""
+        """Return a gauge renewed every *interval* s, *phase* s after a whole one, with the mean of *averaging* s."""
 
         def shown(when: float) -> float:
             renewed = when - (when - BEGAN - phase) % interval
@@ -73,11 +73,11 @@ class PowerBench:
         return shown
 
     def shell(self, command: str, limit: float) -> Result:
-        """A command on the router that prints its power."""
+        """Return the output of a command on the router: its power."""
         return Result(f"{(self.gauge or self.watts)(self.now):.6f}\n", "", 0, 0.0)
 
     def log(self, file: Path, interval: float, phase: float = 0.0, averaging: bool = False, late: float = 0.0) -> None:
-        """From now on another program adds a line to *file* every *interval* s, *phase* s after now for the first time.
+        """Let another program add a line to *file* every *interval* s, *phase* s after now for the first time.
 
         *averaging*: of the mean power since the line before. *late*: s after which it is in the file.
         """
@@ -94,7 +94,7 @@ class PowerBench:
         self.ticks.append(tick)
 
     def measure(self, load: Load, duration: float, during: During) -> Outcome:
-        """A trial that loses nothing."""
+        """Return a trial that loses nothing."""
         began = self.now
         self._changes.append((began, self.idle + self.more))
         during(self.sleep)
@@ -106,7 +106,7 @@ class PowerBench:
         return Outcome(load, duration, duration, began, counts, (), {DURING_READING: took})
 
     def powered(self, **data: Any) -> PoweredTrials:
-        """Trials with the meter of these keys of a testbed's file; without ``kind`` a command on the router."""
+        """Return trials with the meter of these keys of a testbed's file; without ``kind`` a command on the router."""
         usual = {} if "kind" in data else {"kind": "command", "run": "show power", "runs_on": "router"}
         settings = SETTINGS.validate_python({"accuracy": 1, "resolution": 0, **usual, **data})
         return PoweredTrials(

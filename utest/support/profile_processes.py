@@ -30,10 +30,10 @@ class ProfileProcesses:
         self, argv: Sequence[str], limit: float, *, env: Mapping[str, str], cwd: Path
     ) -> subprocess.CompletedProcess[str]:
         """Run as :func:`lineproof.system.children.run` does; forked, unless the client is one that TRex ships."""
-        words = argv[len(children.python("")) :]
-        if len(words) > 1:
+        arguments = argv[len(children.python("")) :]
+        if len(arguments) > 1:
             return children.run(argv, limit, env=env, cwd=cwd)
-        return self.server.run(words, env, cwd, limit)
+        return self.server.run(arguments, env, cwd, limit)
 
     def close(self) -> None:
         """End the process from which they are forked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -76,13 +76,13 @@ class ModelledVariant:
 
 
 def published_studies(project: Project) -> tuple[Study, ...]:
-    """The studies that have published figures. Raises ConfigError for files that are not as they should be."""
-    found = (load_study(path) for path in listed(project.studies, "*.yaml"))
-    return tuple(study for study in found if any(study.published.rows.values()))
+    """Return the studies that have published figures. Raises ConfigError for files that are wrong."""
+    studies = (load_study(path) for path in listed(project.studies, "*.yaml"))
+    return tuple(study for study in studies if any(study.published.rows.values()))
 
 
 def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[ModelledVariant]:
-    """Every row of *studies* that has a published figure. Raises ConfigError."""
+    """Yield every row of *studies* that has a published figure. Raises ConfigError."""
     catalogue = Catalogue.read(project.profiles)
     boxes: dict[str, tuple[Platform, Path]] = {}
     for study in studies:
@@ -98,37 +98,16 @@ def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[
                     model = router_model(box, software, own.rx_queues, path, own.configured)
                 except ConfigError as error:
                     raise ConfigError(f"variant '{variant}' of study '{study.study}': {error}") from None
-                words = parse_traffic(study.traffic_of(row, variant), catalogue)
-                yield ModelledVariant(study, row, variant, box, software, model, words, catalogue)
+                sent = parse_traffic(study.traffic_of(row, variant), catalogue)
+                yield ModelledVariant(study, row, variant, box, software, model, sent, catalogue)
 
 
 def published_rows(project: Project) -> Mapping[str, list[PublishedRow]]:
-    """All of them by study. Raises ConfigError for files that are not as they should be."""
+    """Return every published row, by study. Raises ConfigError for files that are wrong."""
     rows = defaultdict[str, list[PublishedRow]](list)
     for variant in modelled_variants(project, published_studies(project)):
         rows[variant.study.study].append(_row(variant))
     return rows
-
-
-def text_of(found: Sequence[PublishedRow]) -> str:
-    """The rows as a table of Markdown."""
-    head = ("row", "published", "modelled", "error", "allowed", "inside")
-    cells = [
-        (
-            row.name,
-            f"{row.published:.7g}",
-            f"{row.modelled:.{_digits(row)}f}",
-            f"{row.error:+.{_digits(row)}f}",
-            f"{row.allowed:.{_digits(row)}f}",
-            "yes" if row.inside else "NO",
-        )
-        for row in found
-    ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ("---", *["---:"] * 4, "---"), *cells])
-
-
-def _digits(row: PublishedRow) -> int:
-    return 2 if row.published < 1000 else 0
 
 
 def _row(variant: ModelledVariant) -> PublishedRow:
@@ -154,24 +133,24 @@ def _percent_per_unit(variant: ModelledVariant) -> float:
 
 def modelled(variant: ModelledVariant) -> float:
     """Return what the model gives: a rate in per cent of the published one's line rate, else in the row's unit."""
-    study, row, model, words = variant.study, variant.row, variant.model, variant.traffic
-    profile, kind = words.profile, study.measures[row].kind
+    study, row, model, sent = variant.study, variant.row, variant.model, variant.traffic
+    profile, kind = sent.profile, study.measures[row].kind
     line = profile.line_rate_pps(model.speeds[0])
     # per cent that one frame/s is: of its own line rate, or as published frames/s are, of the smallest frames'
-    each = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.speeds[0]
+    per_pps = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.speeds[0]
     if kind in ("ramp", "throughput"):
-        return throughput(model, profile, words.bidirectional) * line / 100 * each
-    found = forwarding_at(model, profile, _offered(variant))
-    forwarded = sum(sum(worker.sent.values()) for worker in found.workers)
-    handled = sum(worker.pps for worker in found.workers)
+        return throughput(model, profile, sent.bidirectional) * line / 100 * per_pps
+    forwarding = forwarding_at(model, profile, _offered(variant))
+    forwarded = sum(sum(worker.sent.values()) for worker in forwarding.workers)
+    handled = sum(worker.pps for worker in forwarding.workers)
     if kind == "energy":
         return 1e6 * (variant.platform.watts or 0.0) / forwarded
     rates = {"forwards": forwarded, "takes_in": handled, "drops_sending": handled - forwarded}
-    return rates[kind] * each if kind in rates else _runtime(model, found, model.software.vectors)[kind]
+    return rates[kind] * per_pps if kind in rates else _runtime(model, forwarding, model.software.vectors)[kind]
 
 
 def _offered(variant: ModelledVariant) -> float:
-    """Frames/s that a row offers in one direction: its load, or all that the generator sends."""
+    """Return the frames/s that a row offers in one direction: its load, or all that the generator sends."""
     model, profile = variant.model, variant.traffic.profile
     most = model.ceiling * profile.line_rate_pps(model.speeds[0])
     if (at := variant.study.measures[variant.row].at) is None:
@@ -181,10 +160,10 @@ def _offered(variant: ModelledVariant) -> float:
     return min(most, load.pps) if load else most
 
 
-def _runtime(model: RouterModel, found: Forwarding, vectors: Vectors | None) -> dict[str, float]:
-    """VPP's runtime of the first worker with frames: cycles per packet, and packets per call of the look-up."""
+def _runtime(model: RouterModel, forwarding: Forwarding, vectors: Vectors | None) -> dict[str, float]:
+    """Return VPP's cycles per packet and packets per call of the look-up, of the first worker with frames."""
     telemetry = ModelTelemetry(model)
-    telemetry.add(found, 100.0)
+    telemetry.add(forwarding, 100.0)
     busy = next(thread for thread in telemetry.threads(("first", "second"), "vpp") if thread.packets)
     nodes = {node.name: node for node in busy.nodes}
     taken = nodes[vectors.input if vectors else ""]
@@ -201,31 +180,31 @@ LOSSLESS = 1e-9
 
 
 def loads_at(model: RouterModel, profile: Profile, bidirectional: bool) -> Callable[[float], list[StreamLoad]]:
-    """A function from a load (share of line rate per direction) to the offered load.
+    """Return a function from a load (share of line rate per direction) to the offered load.
 
     Every frame leaves by the other port.
     """
     line = profile.line_rate_pps(model.speeds[0])
-    rows = [
+    streams = [
         (port, stream, parts_of(model, stream, (lambda _: 1, lambda _: 0)[port]))
         for port in range(2 if bidirectional else 1)
         for stream in traffic(profile, line, swapped=port == 1)
     ]
     return lambda load: [
-        StreamLoad(port, load * stream.pps, len(stream.frame) + FCS, parts) for port, stream, parts in rows
+        StreamLoad(port, load * stream.pps, len(stream.frame) + FCS, parts) for port, stream, parts in streams
     ]
 
 
 def throughput(model: RouterModel, profile: Profile, bidirectional: bool) -> float:
-    """The highest load without loss, per cent of one direction's line rate, both directions added."""
+    """Return the highest load without loss, per cent of one direction's line rate, both directions added."""
     return 100 * lossless_share(model, loads_at(model, profile, bidirectional)) * (2 if bidirectional else 1)
 
 
 def lossless_share(model: RouterModel, at: Callable[[float], list[StreamLoad]]) -> float:
-    """The highest load without loss, as a share of line rate per direction; *at*: of :func:`loads_at`."""
+    """Return the highest load without loss, as a share of line rate per direction; *at*: of :func:`loads_at`."""
 
     def loss(load: float) -> float:
-        """The largest share of a stream's frames that the card missed or that found no room at sending."""
+        """Return the largest share of a stream's frames that the card missed or that found no room at sending."""
         fates = forward(model, at(load)).fates
         return max((fate.missed + (1 - fate.missed) * fate.tx_dropped for fate in fates), default=0.0)
 
@@ -242,5 +221,5 @@ def lossless_share(model: RouterModel, at: Callable[[float], list[StreamLoad]]) 
 
 
 def forwarding_at(model: RouterModel, profile: Profile, pps: float) -> Forwarding:
-    """How the router forwards *pps* frames/s of *profile* in one direction."""
+    """Return how the router forwards *pps* frames/s of *profile* in one direction."""
     return forward(model, loads_at(model, profile, False)(pps / profile.line_rate_pps(model.speeds[0])))

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from golden.scripted import stepped
 from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal
 from lineproof.core.latency import LatencyCount
@@ -19,6 +18,7 @@ from lineproof.procedures.search import CapacityBounds, SearchResult
 from lineproof.session.router_watch import RouterRestarted
 from lineproof.session.session import Session
 from support.catalogue import CATALOGUE
+from support.made_testbeds import stepped
 
 LINE = 14_880_952.0
 
@@ -64,7 +64,7 @@ class PureRouter:
         return Outcome(load, duration, duration, 1_795_000_000.0 + number, tuple(counts), problems)
 
     def send_burst(self, frames: int) -> Outcome:
-        """*frames* at line rate: what the router forwards meanwhile and what it buffers comes back."""
+        """Send *frames* at line rate: what the router forwards meanwhile and what it buffers comes back."""
         seconds = frames / LINE
         number, problems = self.begin(LINE, seconds)
         carried = min(frames, int(self.buffer / (1 - self.capacity / LINE))) if self.capacity < LINE else frames

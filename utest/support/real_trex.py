@@ -11,7 +11,7 @@ from lineproof.testbed.netns import home_of_trex
 
 
 def missing() -> str:
-    """Why no real TRex can run here; "" if it can."""
+    """Return why no real TRex can run here; "" if it can."""
     try:
         home_of_trex()
     except TestbedError as error:

@@ -36,7 +36,7 @@ class RobotRun:
 
 
 def command(folder: Path, suite: Path, *options: str) -> list[str]:
-    """The robot call as a user makes it, with everything it writes under *folder*."""
+    """Return the command line of Robot as a user has it, with everything that it writes under *folder*."""
     return [sys.executable, "-m", "robot", *_arguments(folder, suite, *options)]
 
 
@@ -54,7 +54,7 @@ def _arguments(folder: Path, suite: Path, *options: str) -> list[str]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """A runtime folder of the test's own, so that other runs do not meet; so for journals of routers."""
+    """Return a runtime folder of the test's own, so that other runs do not meet; so for journals of routers."""
     runtime = folder / "runtime"
     runtime.mkdir(mode=0o700, exist_ok=True)
     return {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "XDG_STATE_HOME": str(runtime / "state")}
@@ -65,8 +65,8 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
 
     Raises subprocess.TimeoutExpired after *limit* seconds.
     """
-    words = ["robot", *_arguments(folder, suite, *options)]
-    done = programs().run(words, environment(folder), folder, limit)
+    command = ["robot", *_arguments(folder, suite, *options)]
+    done = programs().run(command, environment(folder), folder, limit)
     check_runs(folder / "results")
     tests = {}
     if (folder / "out" / "output.xml").exists():
@@ -77,22 +77,24 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
 
 
 def unwrapped(message: str) -> str:
-    """*message* with its lines as long as they were before they were made to fit the console."""
+    """Return *message* with its lines as long as they were before they were made to fit the console."""
     return re.sub(r"\n {4,}", " ", message)
 
 
 def check_runs(results: Path) -> None:
-    """Each run below *results* comes to the same verdicts again, for the same reasons in the same words:
+    """Check that each run below *results* comes to the same verdicts again, in the same words:
     the records must suffice, whatever happened in it.
 
     So do its sentences as those of another suite: each to a verdict that it has in this test, or to the FAIL of less.
     """
     for folder in sorted(path.parent for path in results.glob("*/inputs.jsonl")):
-        found = rejudge(folder)
-        for item in found.sentences:
-            told = f"{folder}: {item.record.message}\nagain: {item.verdict}\n{item.remarks}"
-            assert item.state == "same" and not item.remarks, told
-        verdicts = {(item.record.test, item.record.sentence, item.record.verdict) for item in found.sentences}
+        judged = rejudge(folder)
+        for sentence in judged.sentences:
+            told = f"{folder}: {sentence.record.message}\nagain: {sentence.verdict}\n{sentence.remarks}"
+            assert sentence.state == "same" and not sentence.remarks, told
+        verdicts = {
+            (sentence.record.test, sentence.record.sentence, sentence.record.verdict) for sentence in judged.sentences
+        }
         for other in judge_another_sla(folder, None)[1]:
             failed = {f"'{sentence}' in test '{test}'" for test, sentence, verdict in verdicts if verdict == "FAIL"}
             own = (other.asked.test, other.asked.sentence, other.ruling.value) in verdicts
@@ -100,29 +102,29 @@ def check_runs(results: Path) -> None:
 
 
 def start(folder: Path, suite: Path, *options: str) -> ForkedProcess:
-    """A run of *suite* that goes on, with ``console.txt`` in *folder*; wait for it before the next."""
-    words = ["robot", *_arguments(folder, suite, *options)]
+    """Start a run of *suite*, with ``console.txt`` in *folder*; wait for it before the next."""
+    command = ["robot", *_arguments(folder, suite, *options)]
     with (folder / "console.txt").open("wb") as console:
-        return programs().start(words, environment(folder), folder, console)
+        return programs().start(command, environment(folder), folder, console)
 
 
 @cache
 def programs() -> ForkServer:
-    """Where Robot and ``lineproof`` are forked, one after the other. It ends with this process."""
+    """Return the process from which Robot and ``lineproof`` are forked. It ends with this one."""
     server = ForkServer("support.forked_programs")
     atexit.register(server.close)
     return server
 
 
 def write_suite(folder: Path, *steps: str, setup: str = "Open Testbed For    netgate6100    software=vpp") -> Path:
-    """A suite of one test; its first step is on line 8."""
+    """Write a suite of one test; its first step is on line 8."""
     return write_tests(folder, "".join(["The Test\n", *(f"    {step}\n" for step in steps)]), setup)
 
 
 def write_tests(
     folder: Path, tests: str, setup: str = "Open Testbed For    netgate6100    software=vpp", name: str = "suite"
 ) -> Path:
-    """A suite of *tests*, as they stand below their heading; the first is on line 7."""
+    """Write a suite of *tests*, as they stand below their heading; the first is on line 7."""
     path = folder / f"{name}.robot"
     settings = (
         f"Resource    {ROOT}/resources/acceptance.resource\nSuite Setup    {setup}\nSuite Teardown    Close Testbed"
@@ -132,7 +134,7 @@ def write_tests(
 
 
 def project(folder: Path, *names: str, more: str = "") -> Path:
-    """A copy of ``variables/`` that a test may change; *names*: further testbeds, simulated; *more*: a line of each."""
+    """Copy ``variables/`` for a test to change; *names*: further simulated testbeds; *more*: a line of each."""
     shutil.copytree(ROOT / "variables", folder / "project" / "variables")
     testbeds = folder / "project" / "variables" / "testbeds"
     for name in names:
@@ -156,7 +158,7 @@ def hardware(home: Path, name: str, ports: tuple[int, int], router: Login | None
 
 
 def short_goal(folder: Path, more: str = "") -> tuple[str, str]:
-    """Robot's option for a project whose goal ``quick`` needs fewer seconds of trials, to save time; *more*: lines."""
+    """Return Robot's option for a project whose goal ``quick`` needs fewer seconds of trials; *more*: lines."""
     home = project(folder)
     shorten(home, more)
     return "-v", f"PROJECT:{home}"
@@ -172,18 +174,18 @@ def shorten(home: Path, more: str = "") -> None:
 
 
 def processes_of(folder: Path) -> list[str]:
-    """Processes left by a run: with this test's folder in their environment or arguments."""
-    found = []
+    """Return the processes left by a run: with this test's folder in their environment or arguments."""
+    processes = []
     marker = str(folder).encode()
     for entry in Path("/proc").iterdir():
         if not re.fullmatch(r"\d+", entry.name) or int(entry.name) == os.getpid():
             continue
         try:
-            words = (entry / "cmdline").read_bytes()
-            if marker in (entry / "environ").read_bytes() or marker in words:
+            command = (entry / "cmdline").read_bytes()
+            if marker in (entry / "environ").read_bytes() or marker in command:
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
                 if state != "Z":
-                    found.append(words.replace(b"\0", b" ").decode())
+                    processes.append(command.replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return found
+    return processes

@@ -86,17 +86,17 @@ class Rig:
     cut: Callable[[], None] = lambda: None
 
     def start(self) -> ForkedProcess:
-        """A run that configures the router and restores it. Wait for it before the next, or before a command."""
+        """Start a run that configures the router and restores it. Wait for it before the next, or a command."""
         suite = self.folder / "suite.robot"
         suite.write_text(SUITE, encoding="utf-8")
         return robot_run.start(self.folder, suite, "-v", f"PROJECT:{self.folder / 'project'}")
 
     def lineproof(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """``lineproof WORDS`` in the project."""
+        """Run ``lineproof WORDS`` in the project."""
         return lineproof(self.folder, *words, cwd=self.folder / "project")
 
     def restore(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """``lineproof restore``."""
+        """Run ``lineproof restore``."""
         return self.lineproof("restore", "lab", "--platform", "box", *words)
 
     @property
@@ -107,7 +107,7 @@ class Rig:
 
 @contextlib.contextmanager
 def _beside(folder: Path, testbed: str, platform: str, software: str, more: str = "") -> Iterator[OpenTestbed]:
-    """A testbed that outlives runs, and a project whose testbed ``lab`` is it. *more*: lines of both files."""
+    """Provide a testbed that outlives runs, and a project whose testbed ``lab`` is it. *more*: lines of both files."""
     project = Project(ROOT)
     box, file = read_platform(project.platforms, platform), project.platforms / f"{platform}.yaml"
     with open_testbed(read_testbed(project.testbeds, testbed), box, software, platform_file=file) as bench:
@@ -125,7 +125,7 @@ def _beside(folder: Path, testbed: str, platform: str, software: str, more: str 
 
 @contextlib.contextmanager
 def kernel(folder: Path) -> Iterator[Rig]:
-    """This machine's kernel as the router, in a namespace. A run sets it up for all frames, and tunes it."""
+    """Provide this machine's kernel as the router, in a namespace. A run sets it up for all frames, and tunes it."""
     with _beside(folder, "netns", "linux_router", "linux", TUNING) as bench:
 
         def run(text: str) -> str:
@@ -146,7 +146,7 @@ def kernel(folder: Path) -> Iterator[Rig]:
 
 @contextlib.contextmanager
 def simulated(folder: Path) -> Iterator[Rig]:
-    """A simulated Netgate 6100 with VPP. Its runtime folder is this process's."""
+    """Provide a simulated Netgate 6100 with VPP. Its runtime folder is this process's."""
     with (
         _beside(folder, "simulated", "netgate6100", "vpp") as bench,
         contextlib.closing(SshShell(bench.facts.router)) as shell,

@@ -17,32 +17,32 @@ class Scripted:
 
     def __call__(self, command: str, limit: float, stdin: str = "") -> Result:
         self.ran.append(f"{command} <<< {stdin}" if stdin else command)
-        found = self.outputs.get(command, "")
-        return Result(found, "", self.status, 0.0) if isinstance(found, str) else found
+        output = self.outputs.get(command, "")
+        return Result(output, "", self.status, 0.0) if isinstance(output, str) else output
 
 
 def answering(outputs: Mapping[str, tuple[str, int]]) -> Shell:
-    """A machine that knows these commands only, each with its output and status; several files by ``cat`` of each."""
+    """Return a machine that knows these commands, with output and status; several files by ``cat`` of each."""
 
     def files(command: str) -> tuple[str, int]:
-        rows = ((path, *outputs.get(f"cat {path}", ("", 1))) for path in command.split()[3:])
-        return "".join(f"{path}:{row}" for path, text, _ in rows for row in text.splitlines(keepends=True)), 0
+        shown = ((path, *outputs.get(f"cat {path}", ("", 1))) for path in command.split()[3:])
+        return "".join(f"{path}:{line}" for path, text, _ in shown for line in text.splitlines(keepends=True)), 0
 
     def shell(command: str, limit: float) -> Result:
-        words = command.replace("'", "").removeprefix("sudo -n ")
-        is_known = words in outputs or not words.startswith("grep -sH . ")
-        output, status = outputs.get(words, ("", 127)) if is_known else files(words)
+        plain = command.replace("'", "").removeprefix("sudo -n ")
+        is_known = plain in outputs or not plain.startswith("grep -sH . ")
+        output, status = outputs.get(plain, ("", 127)) if is_known else files(plain)
         return Result(output, "", status, 0.0)
 
     return shell
 
 
 def broken(command: str, limit: float) -> Result:
-    """The shell of a router that cannot be reached any more."""
+    """Return the shell of a router that cannot be reached any more."""
     raise TestbedError("the link to the router dropped")
 
 
 def this_machine(command: str, limit: float) -> Result:
-    """A shell on this machine."""
-    found = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)
-    return Result(found.stdout, found.stderr, found.returncode, 0.0)
+    """Return a shell on this machine."""
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)
+    return Result(ended.stdout, ended.stderr, ended.returncode, 0.0)

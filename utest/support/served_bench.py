@@ -33,12 +33,12 @@ class ServedBench:
     @property
     def router(self) -> Login:
         """The login of its router; over a cable one that is never asked."""
-        found = re.search(r"-i (\S+) .*KnownHostsFile=(\S+) .*-p (\d+) (\w+)@", self.said)
-        key, hosts, ssh, user = found.groups() if found else ("/nowhere", "/nowhere", "22", "nobody")
+        login = re.search(r"-i (\S+) .*KnownHostsFile=(\S+) .*-p (\d+) (\w+)@", self.said)
+        key, hosts, ssh, user = login.groups() if login else ("/nowhere", "/nowhere", "22", "nobody")
         return Login(address="127.0.0.1", port=int(ssh), user=user, key=Path(key), known_hosts=Path(hosts))
 
     def project(self, folder: Path) -> Path:
-        """A project whose testbed ``lab`` is this bench."""
+        """Write a project whose testbed ``lab`` is this bench."""
         home = robot_run.project(folder)
         robot_run.hardware(home, "lab", (self.sync, self.events), self.router, PREPARED)
         return home
@@ -46,7 +46,7 @@ class ServedBench:
 
 @contextmanager
 def served(folder: Path, *options: str, project: Path = robot_run.ROOT) -> Iterator[ServedBench]:
-    """The served Netgate 6100, until the context ends; *project*: whose files are read."""
+    """Provide the served Netgate 6100, until the context ends; *project*: whose files are read."""
     ports = ["--rpc-port", "0", "--pub-port", "0"]
     process = subprocess.Popen(
         [*PROGRAM, "serve", "--platform", "netgate6100", *ports, *options],
@@ -62,9 +62,9 @@ def served(folder: Path, *options: str, project: Path = robot_run.ROOT) -> Itera
             said += line
             if line.startswith("Ctrl-C"):
                 break
-        found = re.search(r"sync port (\d+), async port (\d+)", said)
-        assert found, said
-        yield ServedBench(said, int(found[1]), int(found[2]))
+        shown = re.search(r"sync port (\d+), async port (\d+)", said)
+        assert shown, said
+        yield ServedBench(said, int(shown[1]), int(shown[2]))
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(20)

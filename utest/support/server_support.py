@@ -85,7 +85,7 @@ class FakeBackend(DirectCableModel):
         return tuple(CapturedFrame(port, bytes([n]) * 60, float(n)) for n in range(count))
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """Each question finds ten frames more, sent by port 0 and received by port 1."""
+        """Return ten frames more at each question, sent by port 0 and received by port 1."""
         self.groups[group] = self.groups.get(group, 0) + 10
         frames = self.groups[group]
         return FlowCounters({0: (frames, 64 * frames)}, {1: (frames, 64 * frames)})
@@ -130,7 +130,7 @@ class Client:
         return {"jsonrpc": "2.0", "id": "x", "method": method, "params": {"api_h": self.api_h, **params}}
 
     def call(self, method: str, **params: Any) -> Any:
-        """The result, or the whole error member."""
+        """Return the result, or the whole error member."""
         answer = json.loads(self.raw(json.dumps(self.request(method, **params)).encode()))
         return answer["error"] if "error" in answer else answer["result"]
 
@@ -141,13 +141,13 @@ class Client:
         return json.loads(plain)
 
     def acquire(self, port: int, user: str = "alice", session: int = 1, force: bool = False) -> Any:
-        found = self.call("acquire", port_id=port, user=user, session_id=session, force=force)
-        if isinstance(found, str):
-            self.handlers[port] = found
-        return found
+        handler = self.call("acquire", port_id=port, user=user, session_id=session, force=force)
+        if isinstance(handler, str):
+            self.handlers[port] = handler
+        return handler
 
     def on(self, port: int, method: str, **params: Any) -> Any:
-        """A call on an owned port."""
+        """Call a method on an owned port."""
         return self.call(method, port_id=port, handler=self.handlers[port], **params)
 
     def start(self, port: int, value: float = 1000.0, kind: str = "pps", duration: float = 0.1, **more: Any) -> Any:
@@ -155,21 +155,21 @@ class Client:
         return self.on(port, "start_traffic", mul=mul, duration=duration, **more)
 
     def published(self, limit: float = 0.3, until: str = "") -> list[dict[str, Any]]:
-        """Messages of the next *limit* s, or until one whose JSON holds *until*."""
-        found = []
+        """Return the messages of the next *limit* s, or until one whose JSON holds *until*."""
+        messages = []
         end = time.monotonic() + limit
         while (left := end - time.monotonic()) > 0:
             if not self.sub.poll(int(left * 1000) + 1):
                 break
             data = self.sub.recv()
             text = plain_bytes(data)
-            found.append(json.loads(text))
+            messages.append(json.loads(text))
             if until and until.encode() in text:
                 break
-        return found
+        return messages
 
     def barrier(self) -> list[dict[str, Any]]:
-        """All that was published before this moment."""
+        """Return all that was published before this moment."""
         key = next(self._keys)
         assert self.call("publish_now", key=key, baseline=False) == {}
         return self.published(10, f'"trex-barrier","type":{key}')
@@ -186,7 +186,7 @@ def run(server: TrexServer, backend: FakeBackend) -> None:
 
 @contextlib.contextmanager
 def serving(backend: FakeBackend, habits: ServerHabits | None = None) -> Iterator[TrexServer]:
-    """A server on *backend* in a thread."""
+    """Provide a server on *backend* in a thread."""
     server = TrexServer(backend, backend.now, ServerSettings(habits=habits or ServerHabits()))
     thread = threading.Thread(target=run, args=(server, backend), daemon=True)
     thread.start()
@@ -200,7 +200,7 @@ def serving(backend: FakeBackend, habits: ServerHabits | None = None) -> Iterato
 
 
 def stream(pps: float = 1.0, frame: bytes = b"\xaa" * 60, kind: str = "continuous", **more: Any) -> dict[str, Any]:
-    """A stream as the 0.3 client sends it."""
+    """Return a stream as the 0.3 client sends it."""
     return {
         "flags": 0,
         "action_count": 0,
@@ -217,16 +217,16 @@ def stream(pps: float = 1.0, frame: bytes = b"\xaa" * 60, kind: str = "continuou
 
 
 def rate(kind: str, value: float) -> dict[str, Any]:
-    """The mode of a stream that never ends."""
+    """Return the mode of a stream that never ends."""
     return {"type": "continuous", "rate": {"type": kind, "value": value}}
 
 
 def counter(low: int, high: int, op: str = "inc", size: int = 4, name: str = "a", **more: Any) -> dict[str, Any]:
-    """An instruction of the field engine: a variable of *size* bytes."""
+    """Return an instruction of the field engine: a variable of *size* bytes."""
     ends = {"init_value": low, "min_value": low, "max_value": high, "step": 1}
     return {"type": "flow_var", "name": name, "size": size, "op": op, **ends, **more}
 
 
 def write(at: int, name: str = "a", **more: Any) -> dict[str, Any]:
-    """An instruction of the field engine: the variable *name* is written at this offset."""
+    """Return an instruction of the field engine: the variable *name* is written at this offset."""
     return {"type": "write_flow_var", "name": name, "pkt_offset": at, "add_value": 0, "is_big_endian": True, **more}

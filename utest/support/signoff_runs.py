@@ -42,21 +42,21 @@ FIELDS: Mapping[str, Any] = {
 
 
 def left_run(results: Path, *verdicts: str, spoilt: Sequence[int] = (), kind: str = "hardware", **changes: Any) -> Path:
-    """A run whose sentences, the three again and again, have these *verdicts*; three times PASS without.
+    """Return a run whose sentences, the three again and again, have these *verdicts*; three times PASS without.
 
     *spoilt*: trials of each that are set aside; *kind*: of testbed; *changes*: of FIELDS, or as of made_run.
     """
     given = enumerate(zip(verdicts or ("PASS",) * len(SENTENCES), itertools.cycle(SENTENCES), strict=False), 1)
     sentences = [
-        Sentence(words, (5.7e6 if verdict == "FAIL" else 9.99e6,) * 3, verdict, test=f"Test {number}", spoilt=spoilt)
-        for number, (verdict, words) in given
+        Sentence(sentence, (5.7e6 if verdict == "FAIL" else 9.99e6,) * 3, verdict, test=f"Test {number}", spoilt=spoilt)
+        for number, (verdict, sentence) in given
     ]
     inputs = {"variables/testbeds/lab.yaml": f"kind: {kind}\n".encode()}
     return made_run(results, RUN, *sentences, inputs=inputs, **{"goal": "standard", **FIELDS, **changes})
 
 
 def key_file(folder: Path, password: str | None = None, name: str = "key") -> tuple[Path, str]:
-    """A new secret key in a file, and its public key; with a *password* that costs no second to try."""
+    """Write a new secret key, and return its public one; with a *password* that costs no second to try."""
     pair = KeyPair.generate()
     public = pair.public_key.to_base64().decode()
     if password is not None:
@@ -67,24 +67,24 @@ def key_file(folder: Path, password: str | None = None, name: str = "key") -> tu
 
 
 def file_of(folder: Path, name: str, lines: Sequence[str]) -> Path:
-    """A file of these *lines*."""
+    """Write a file of these *lines*."""
     path = folder / name
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
 def waiver(sentence: str, author: str = "Jane Doe", expires: str = "2027-03-31") -> list[str]:
-    """The lines of a waiver of *sentence*."""
+    """Return the lines of a waiver of *sentence*."""
     return [f"- sentence: {sentence}", f"  author: {author}", "  reason: ticket 4711", f"  expires: {expires}"]
 
 
 def about(folder: Path, *lines: str) -> Path:
-    """The file of the parties."""
+    """Write the file of the parties."""
     return file_of(folder, "about.yaml", lines)
 
 
 def page(run: Path, **options: Any) -> str:
-    """The sheet of *run* as HTML; *options* of ``make_sheet``."""
+    """Return the sheet of *run* as HTML; *options* of ``make_sheet``."""
     return html_sheet(make_sheet(run, NOW, **options))
 
 

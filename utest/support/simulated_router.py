@@ -29,7 +29,7 @@ class Killed(BaseException):
 
 
 def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
-    """*shell* until it has answered so many *exchanges*: then this process is killed, *before* or after the next."""
+    """Return *shell* that kills this process after so many *exchanges*, *before* or after the next one."""
     count = 0
 
     def run(command: str, limit: float) -> Result:
@@ -37,21 +37,21 @@ def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
         count += 1
         if count > exchanges and before:
             raise Killed
-        found = shell(command, limit)
+        answer = shell(command, limit)
         if count > exchanges:
             raise Killed
-        return found
+        return answer
 
     return run
 
 
 def occasion(kind: str = "linux") -> Occasion:
-    """This process, now."""
+    """Return this process and time, on ROUTER."""
     return Occasion(ROUTER, kind)
 
 
 def left(*changes: Change) -> Path:
-    """The journal of a run that made *changes* and was killed."""
+    """Write the journal of a run that made *changes* and was killed."""
     journal = ChangeJournal.claim(occasion(), KEY)
     for change in changes:
         journal.add(change)
@@ -78,13 +78,13 @@ def undone(
 
 
 def untouched(command: str, limit: float) -> Result:
-    """The shell of a router that must not be given any command."""
+    """Return the shell of a router that must not be given any command."""
     pytest.fail(command)
 
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """Nothing can be written."""
+    """Provide a disk to which nothing can be written."""
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -135,7 +135,7 @@ class Machine:
 
     @classmethod
     def new(cls, name: str, earlier: bool = False) -> Machine:
-        """One of ALL."""
+        """Return one of ALL."""
         if name in DESCRIPTIONS:
             line = machine_of(name)
             return cls(name, line, lambda: line.configuration, description(name))

@@ -36,7 +36,7 @@ def started(
     home: Path = ROOT,
     **keys: Any,
 ) -> Iterator[Session]:
-    """A session that is connected to nothing yet. ``words``: as NETGATE; ``keys``: in place of the testbed file's."""
+    """Provide a session without connections. ``words``: as NETGATE; ``keys``: in place of the testbed file's."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
             patch.setenv(name, str(folder))
@@ -50,7 +50,7 @@ def started(
 
 @contextmanager
 def opened(folder: Path, words: tuple[str, str, str] = NETGATE, **keys: Any) -> Iterator[Session]:
-    """A session as a suite's set-up opens it, step by step, with its runtime folder in *folder*."""
+    """Provide a session as a suite's set-up opens it, step by step, with its runtime folder in *folder*."""
     with started(folder, words, **keys) as session:
         session.generator.connect()
         shell = session.router.log_in()
@@ -66,7 +66,7 @@ def opened(folder: Path, words: tuple[str, str, str] = NETGATE, **keys: Any) -> 
 
 
 def made_ready(session: Session) -> Session:
-    """The same, as a suite's set-up leaves it."""
+    """Return *session* as a suite's set-up leaves it."""
     session.generator.connect()
     session.router.connect()
     session.router.configure()
@@ -87,7 +87,7 @@ def judged(session: Session, sentence: str, hear: Listener = nobody) -> Verdict:
 
 @contextmanager
 def kernel_session(runtime: Path) -> Iterator[Session]:
-    """One of network namespaces, its router configured; *runtime*: its runtime folder. Fails if that stays changed."""
+    """Provide one of network namespaces with its router configured; *runtime*: its runtime folder."""
     with started(runtime, ("linux_router", "linux", "netns")) as session:
         yield made_ready(session)
 

@@ -37,7 +37,7 @@ published:
 
 
 def study_project(folder: Path, text: str = SMALL, name: str = "small") -> Project:
-    """A project in *folder* with the study *name*, which *text* is."""
+    """Return a project in *folder* with the study *name*, which *text* is."""
     path = folder / "variables" / "studies" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -45,7 +45,7 @@ def study_project(folder: Path, text: str = SMALL, name: str = "small") -> Proje
 
 
 def study_of(folder: Path, text: str = SMALL) -> Study:
-    """The study that *text* is."""
+    """Return the study that *text* is."""
     name = text.split("\n", 1)[0].removeprefix("study: ")
     path = folder / f"{name}.yaml"
     path.write_text(text, encoding="utf-8")
@@ -59,7 +59,7 @@ def measurements(
     figures: Mapping[str, float] = MappingProxyType({}),
     **more: object,
 ) -> list[MeasurementRecord]:
-    """One record of *row* for each of its places in the order, with *values* by variant, one after the other."""
+    """Return a record of *row* for each of its places in the order, with *values* by variant, in turn."""
     left = {name: iter(of_variant) for name, of_variant in values.items()}
     records: list[MeasurementRecord] = []
     for step in steps_of(study):
@@ -94,11 +94,11 @@ def results_of(study: Study, records: Sequence[MeasurementRecord], planned: int 
     return results.results_of(study, records, ENVIRONMENT, planned)
 
 
-def text(found: StudyResults) -> str:
+def text(of_study: StudyResults) -> str:
     """Return the results for a terminal."""
-    return as_text(document(found), COLUMNS)
+    return as_text(document(of_study), COLUMNS)
 
 
-def csv_rows(found: StudyResults) -> list[dict[str, str]]:
+def csv_rows(of_study: StudyResults) -> list[dict[str, str]]:
     """Return the results as a program reads them."""
-    return list(csv.DictReader(io.StringIO(as_csv(document(found)))))
+    return list(csv.DictReader(io.StringIO(as_csv(document(of_study)))))

@@ -65,7 +65,7 @@ class Own:
 
 @contextmanager
 def sending(backend: FakeBackend, client: str) -> Iterator[TrexGenerator]:
-    """A generator that uses *client* with a server over *backend*."""
+    """Provide a generator that uses *client* with a server over *backend*."""
     with serving(backend) as server:
         settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client)
         with TrexGenerator(settings) as generator:
@@ -73,7 +73,7 @@ def sending(backend: FakeBackend, client: str) -> Iterator[TrexGenerator]:
 
 
 def project_with(folder: Path, client: str = "", **profiles: str) -> None:
-    """This project's variables in *folder*, with *profiles* as words; *client* of the simulated testbed."""
+    """Copy this project's variables to *folder*, with *profiles* as words; *client* of the simulated testbed."""
     shutil.copytree(robot_run.ROOT / "variables", folder / "variables")
     if client:
         testbed = folder / "variables" / "testbeds" / "simulated.yaml"
@@ -86,8 +86,8 @@ def project_with(folder: Path, client: str = "", **profiles: str) -> None:
 
 
 def ours(body: str, signature: str = "self, direction=0, **kwargs", head: str = HEAD) -> str:
-    rows = "\n".join(f"        {row}" for row in body.splitlines())
-    return f"{head}class Ours(object):\n    def get_streams({signature}):\n{rows}\n{TAIL}"
+    lines = "\n".join(f"        {line}" for line in body.splitlines())
+    return f"{head}class Ours(object):\n    def get_streams({signature}):\n{lines}\n{TAIL}"
 
 
 ARGPARSE = """\
@@ -95,8 +95,8 @@ import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument('--size', type=int, default=64)
 parser.add_argument('--both', action='store_true')
-found = parser.parse_args(tunables)
-size, direction = found.size, kwargs.get('direction', locals().get('direction', 0))
+given = parser.parse_args(tunables)
+size, direction = given.size, kwargs.get('direction', locals().get('direction', 0))
 return [stream(size, direction)]
 """
 

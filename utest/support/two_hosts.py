@@ -33,29 +33,29 @@ class TwoHosts:
     remote: list[dict[str, object]]
 
     def write(self, kind: str, over_ssh: bool = False, **keys: object) -> None:
-        """The file of the testbed ``lab``."""
+        """Write the file of the testbed ``lab``."""
         generator = {"type": kind, "ports": self.remote if over_ssh else self.ports, **keys}
         testbed = {"testbed": "lab", "kind": "hardware", "generator": generator, "prepare": "none"}
         router = {"address": "192.0.2.1", "user": "nobody", "key": "id"}
         (self.folder / "lab.yaml").write_text(yaml.safe_dump({**testbed, "router": router}), encoding="utf-8")
 
     def connect(self) -> Generator:
-        """The generator of the testbed ``lab``, with its ports claimed."""
-        found = read_testbed(self.folder, "lab")
-        assert isinstance(found, HardwareSettings)
+        """Yield the generator of the testbed ``lab``, with its ports claimed."""
+        testbed = read_testbed(self.folder, "lab")
+        assert isinstance(testbed, HardwareSettings)
         platform = read_platform(ROOT / "variables" / "platforms", "linux_router")
-        return connect_generator(OpenTestbed(hardware_facts(found, platform, "linux")))
+        return connect_generator(OpenTestbed(hardware_facts(testbed, platform, "linux")))
 
     def running(self, program: str) -> list[str]:
-        """The processes *program* in both namespaces."""
-        found = []
+        """Return the processes *program* in both namespaces."""
+        running = []
         for name in self.names:
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True).stdout
             for pid in pids.split():
                 with contextlib.suppress(OSError):
-                    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-                    found += [pid] if any(Path(word).name == program for word in words[:2]) else []
-        return found
+                    arguments = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                    running += [pid] if any(Path(argument).name == program for argument in arguments[:2]) else []
+        return running
 
     def shown(self, *command: str) -> str:
         """Return what *command* of ``ip netns exec`` shows in the first namespace."""
@@ -67,7 +67,7 @@ class TwoHosts:
 
 @cache
 def no_namespaces() -> str | None:
-    """Why there can be no network namespaces here. Tries it, once."""
+    """Return why there can be no network namespaces here, by trying it once."""
     try:
         netns.build_topology(bypass=True).close()
     except TestbedError as error:

@@ -44,13 +44,13 @@ software:
 
 
 def program(name: str) -> str | None:
-    """The path of VPP's program *name*."""
+    """Return the path of VPP's program *name*."""
     home = os.environ.get("VPP_HOME", "")
     return shutil.which(name, path=str(Path(home) / "bin")) if home else shutil.which(name)
 
 
 def missing() -> str:
-    """Why no VPP can run here; "" if it can."""
+    """Return why no VPP can run here; "" if it can."""
     if program("vpp") is None or program("vppctl") is None:
         return "needs VPP: vpp and vppctl on PATH, or VPP_HOME has to name its installation"
     return ""
@@ -64,14 +64,14 @@ class Rig:
     options: tuple[str, ...]
 
     def cli(self, *words: str) -> str:
-        """VPP's output for *words*."""
+        """Return VPP's output for *words*."""
         command = [str(self.folder / "bin" / "vppctl"), *words]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 @contextlib.contextmanager
 def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
-    """A running testbed; everything is ended and removed afterwards. *polling*: a worker that polls all the time."""
+    """Provide a running testbed, and remove it afterwards. *polling*: a worker that polls all the time."""
     with contextlib.ExitStack() as stack:
         belongings = stack.enter_context(contextlib.closing(Belongings()))
         topology = netns.build_topology(INTERFACES)
@@ -115,7 +115,7 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, topology: netns.Topology, po
 
 
 @contextlib.contextmanager
-def opened_session(found: Rig, folder: Path, goal: str = "quick") -> Iterator[Session]:
-    """A session on it that is connected to nothing yet, with *folder* as its runtime folder."""
-    with started(folder, ("vpp-box", "vpp", "vpp-lab"), home=found.folder / "project", goal=goal) as opened:
+def opened_session(rig: Rig, folder: Path, goal: str = "quick") -> Iterator[Session]:
+    """Provide a session on it that is connected to nothing yet, with *folder* as its runtime folder."""
+    with started(folder, ("vpp-box", "vpp", "vpp-lab"), home=rig.folder / "project", goal=goal) as opened:
         yield opened

@@ -20,19 +20,19 @@ SPREAD = tuple(Placement("a", queue, f"w{queue}") for queue in range(3))
 def ledger(
     stage: Stage | None = Stage.ARRIVING, offered: int = OFFERED, forwarded: int = FORWARDED, both: bool = False
 ) -> Ledger:
-    """Frames lost at *stage*, None: by nobody who counts. *both*: half of them in each direction."""
-    names, rows = ("a", "b"), []
+    """Return frames lost at *stage*, None: by nobody who counts. *both*: half of them in each direction."""
+    names, accounts = ("a", "b"), []
     for port in range(1 + both):
         own, back = offered // (1 + both), forwarded // (1 + both)
         lost, into, out = own - back, names[port], names[1 - port]
         taken = back if stage in (Stage.ARRIVING, None) else own
         drops = (Drop(stage, "drop", out if stage is Stage.LEAVING else into, lost),) if stage and lost else ()
-        rows.append(DirectionAccount(port, 1 - port, into, out, own, back, taken, back, drops))
-    return Ledger(1, 1, tuple(rows))
+        accounts.append(DirectionAccount(port, 1 - port, into, out, own, back, taken, back, drops))
+    return Ledger(1, 1, tuple(accounts))
 
 
 def dropped(name: str, stage: Stage, meaning: str = "", frames: int = LOST, **more: Any) -> Ledger:
-    """``lost`` frames, of which *frames* are dropped under *name* at ``place``, and ``missed`` by the card of a."""
+    """Return ``lost`` frames: *frames* dropped under *name* at ``place``, ``missed`` by the card of a."""
     missed, forwarded = more.get("missed", 0), OFFERED - more.get("lost", LOST)
     taken = forwarded if stage is Stage.ARRIVING else OFFERED - missed
     place = more.get("place") or ("b" if stage is Stage.LEAVING else "a")
@@ -45,9 +45,9 @@ def dropped(name: str, stage: Stage, meaning: str = "", frames: int = LOST, **mo
     return Ledger(1, 1, (row,), reasons=(full,) if name in ("rx_dropped", "tx_dropped") else ())
 
 
-def qdisc(words: str, frames: int = LOST, **more: Any) -> Ledger:
-    """*frames* dropped by a queueing discipline."""
-    return dropped(QDISC_DROPS, Stage.LEAVING, f"its queueing discipline {words}", frames, **more)
+def qdisc(name: str, frames: int = LOST, **more: Any) -> Ledger:
+    """Return *frames* dropped by a queueing discipline."""
+    return dropped(QDISC_DROPS, Stage.LEAVING, f"its queueing discipline {name}", frames, **more)
 
 
 def load(*busy: float, asked: float = OFFERED, **more: object) -> UnderLoad:
@@ -66,7 +66,7 @@ def facts(placement: tuple[Placement, ...] = SPREAD, **more: object) -> RouterFa
 
 
 def on(*names: str, of: str = "a", **more: Any) -> RouterFacts:
-    """The queues of an interface, each on the worker that is named."""
+    """Return the queues of an interface, each on the worker that is named."""
     return facts(tuple(Placement(of, queue, name) for queue, name in enumerate(names)), **more)
 
 

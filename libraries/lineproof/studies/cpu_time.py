@@ -55,10 +55,10 @@ class CpuReading(NamedTuple):
 def cpu_time(
     session: Session, requirement: Requirement, seconds: float, on_trial: Callable[[Trial], None]
 ) -> tuple[float, dict[str, float]]:
-    """Return the ns of CPU time per frame, and other figures, of *requirement*, whose streams are on the ports.
+    """Return the ns of CPU time per frame of *requirement*, and other figures.
 
-    A trial of *seconds* at its load is heard by *on_trial*. Raises CharacterisationEnded where it shows no time,
-    TestbedError where none can be read.
+    Its streams are on the ports. A trial of *seconds* at its load is heard by *on_trial*. Raises CharacterisationEnded
+    where it shows no time, TestbedError where none can be read.
     """
     if session.plan.testbed.kind != "netns":
         values = [_by_the_router(session, requirement) for _ in range(READINGS)]
@@ -91,12 +91,14 @@ def cpu_time(
         took = outcome.readings.get(DURING_READING, 0.0)
         raise CharacterisationEnded(f"{len(windows)} of {WINDOWS} readings came in time, the last after {took:.1f} s")
     used = [max(1e-9, window.sending + window.others) for window in windows]
-    values = [1e9 * each / window.frames for each, window in zip(used, windows, strict=True)]
+    values = [1e9 * seconds / window.frames for seconds, window in zip(used, windows, strict=True)]
     figures = {
         "least_ns_per_packet": min(values),
         "most_ns_per_packet": max(values),
         "windows": float(len(values)),
-        "interrupts_percent": median(100 * window.others / each for each, window in zip(used, windows, strict=True)),
+        "interrupts_percent": median(
+            100 * window.others / seconds for seconds, window in zip(used, windows, strict=True)
+        ),
         "offered_pps": trial.offered / trial.seconds.high,
         "forwarded_pps": trial.forwarded / trial.seconds.high,
     }
@@ -116,7 +118,7 @@ def why_unusable(trial: Trial) -> Iterator[str]:
 
 
 def _clock(session: Session) -> Callable[[], CpuReading]:
-    """Reads frames and CPU seconds now. Raises TestbedError where they are not known."""
+    """Return a function that reads frames and CPU seconds. Raises TestbedError where they are not known."""
     sender, apart = session.testbed.facts.sender, soft_interrupts_apart()
     if sender is None:
         raise TestbedError("the CPU time of what sends is not known of this generator; expected the embedded server")
@@ -138,7 +140,7 @@ def _clock(session: Session) -> Callable[[], CpuReading]:
 
 
 def _by_the_router(session: Session, requirement: Requirement) -> float:
-    """Return the ns that the router's own processors take for a frame in soft interrupts, read while frames flow."""
+    """Return the ns that the router's processors take for a frame in soft interrupts, while frames flow."""
     report = read_under_load(session, requirement, session.plan.load_for(requirement))
     shares = [cpu.softirq for cpu in report.cpus if cpu.softirq is not None]
     if not shares or not report.forwarded_pps:

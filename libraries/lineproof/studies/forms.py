@@ -1,6 +1,7 @@
 """The results of a study as a document, and as a page with pictures. It is made of the records, and can be made again.
 
-Pictures: bars of each row, curves over the study's parameter, ramps, and what each generator sends.
+Pictures: bars of each row, its measurements as ministat draws them, curves over the study's parameter, ramps, and what
+each generator sends.
 """
 
 from __future__ import annotations
@@ -39,56 +40,56 @@ Senders = Mapping[tuple[str, str], SenderFigures]
 """Frames that generators sent, by row and variant; nothing of a study with a router."""
 
 
-def document(found: StudyResults, with_pictures: bool = False) -> Document:
+def document(results: StudyResults, with_pictures: bool = False) -> Document:
     """Return the results, on request with the pictures of each row, and those of generators."""
-    study, run, cells = found.study, found.environment, found.cells.values()
+    study, run, cells = results.study, results.environment, results.cells.values()
     facts = f"Study {study.study}, run {run.run}, testbed {run.testbed}; {study.repeats} blocks, seed {study.seed}."
     about = [study.about, f"Published figures: {study.source}." if study.source else "", facts]
     sections = [
-        Section("", [Note(f"{headline(found)}.", strong=True), *map(Note, filter(None, about))]),
-        Section("Variants", [Facts({name: _variant(found, name) for name in study.variants})]),
+        Section("", [Note(f"{headline(results)}.", strong=True), *map(Note, filter(None, about))]),
+        Section("Variants", [Facts({name: _variant(results, name) for name in study.variants})]),
     ]
-    for row, of_row in found.rows():
-        what = [Note(words)] if (words := study.measures[row].about) else []
-        drawn = pictures_of(found, row, of_row) if with_pictures else ()
+    for row, of_row in results.rows():
+        about_row = [Note(text)] if (text := study.measures[row].about) else []
+        drawn = pictures_of(results, row, of_row) if with_pictures else ()
         table = Table.of([_row(study, cell) for cell in of_row])
-        sections.append(Section(f"{row} [{of_row[0].unit}]", [*what, table, *drawn]))
+        sections.append(Section(f"{row} [{of_row[0].unit}]", [*about_row, table, *drawn]))
     senders: Senders = {(c.row, c.variant): c.sender for c in cells if study.bypass and c.sender is not None}
     if senders:
         way = " each way" if any(sender.medians[DIRECTIONS] > 1 for sender in senders.values()) else ""
-        rows = [
+        lines = [
             _sender_row(cell, senders[cell.row, cell.variant], way)
             for cell in cells
             if (cell.row, cell.variant) in senders
         ]
-        drawn = sender_pictures(found, senders, way) if with_pictures else ()
-        sections.append(Section(LINE_RATE, [Table.of(rows), *drawn]))
-    sections += [Section(title, [_source_table(found, table), Note(BESIDE)]) for title, table in study.tables.items()]
-    if said := notes(found):
+        drawn = sender_pictures(results, senders, way) if with_pictures else ()
+        sections.append(Section(LINE_RATE, [Table.of(lines), *drawn]))
+    sections += [Section(title, [_source_table(results, table), Note(BESIDE)]) for title, table in study.tables.items()]
+    if said := notes(results):
         sections.append(Section("What must be known of these figures", [Items(said)]))
-    figures = [_figures(found, cell, senders.get((cell.row, cell.variant))) for cell in cells]
-    return Document(study.title, sections, found.simulated, {"figures": figures})
+    figures = [_figures(results, cell, senders.get((cell.row, cell.variant))) for cell in cells]
+    return Document(study.title, sections, results.simulated, {"figures": figures})
 
 
-def page(found: StudyResults) -> str:
+def page(results: StudyResults) -> str:
     """Return the results as a page with pictures."""
-    return as_page(document(found, with_pictures=True))
+    return as_page(document(results, with_pictures=True))
 
 
-def write_page(found: StudyResults) -> Path:
+def write_page(results: StudyResults) -> Path:
     """Write the page into the run's folder; returns it. Raises TestbedError."""
-    path = found.folder / STUDY_PAGE
-    write_whole(path, page(found), fresh=partial(path))
+    path = results.folder / STUDY_PAGE
+    write_whole(path, page(results), fresh=partial(path))
     return path
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _variant(found: StudyResults, name: str) -> str:
+def _variant(results: StudyResults, name: str) -> str:
     """Return what a variant is measured on, without a router the testbed, and what it is."""
-    study, own = found.study, found.study.variants[name]
-    testbed = own.testbed or found.environment.testbed
+    study, own = results.study, results.study.variants[name]
+    testbed = own.testbed or results.environment.testbed
     box = (testbed,) if study.bypass else (study.platform_of(name), own.software or "first")
     return ", ".join(filter(None, (*box, own.about)))
 
@@ -103,7 +104,7 @@ def _row(study: Study, cell: StudyCell) -> dict[Column, Cell | str]:
     return {
         Column("variant", left=True): cell.variant,
         Column("n"): str(len(cell.values)),
-        **{Column(name): words for name, words in zip(("min", "median", "max"), figures, strict=True)},
+        **{Column(name): text for name, text in zip(("min", "median", "max"), figures, strict=True)},
         Column("against baseline", left=True): _against(cell, study),
         Column("published"): told,
         Column("inside"): Cell(*INSIDE[cell.inside]),
@@ -113,25 +114,25 @@ def _row(study: Study, cell: StudyCell) -> dict[Column, Cell | str]:
 def _against(cell: StudyCell, study: Study) -> str:
     baseline = study.baseline_of(cell.variant)
     if baseline is None:
-        words = "baseline" if cell.variant in study.baselines else NOTHING
-        return f"{words}: {cell.few}" if cell.few else words
-    words = str(cell.compared) if cell.compared else cell.few or NOTHING
+        text = "baseline" if cell.variant in study.baselines else NOTHING
+        return f"{text}: {cell.few}" if cell.few else text
+    text = str(cell.compared) if cell.compared else cell.few or NOTHING
     if cell.compared and cell.compared.proven and study.measures[cell.row].kind == "cpu_time":
         # a part of the mean is the sender's, so that per cent of it would say little
-        words = f"{cell.compared.absolute} {cell.unit.partition('/')[0]}"
+        text = f"{cell.compared.absolute} {cell.unit.partition('/')[0]}"
     if baseline != study.baseline:
-        words += f" (against {baseline})"
-    return words + (f" (published: {cell.published_compared})" if cell.published_compared else "")
+        text += f" (against {baseline})"
+    return text + (f" (published: {cell.published_compared})" if cell.published_compared else "")
 
 
-def _source_table(found: StudyResults, table: StudyTable) -> Table:
+def _source_table(results: StudyResults, table: StudyTable) -> Table:
     """Return *table* in the source's own form: ours, and the published figure in brackets."""
 
     def cell_of(row: str, column: str) -> str:
         measure, variant, unit = table.place(row, column)
-        cell = found.cells[measure, variant]
+        cell = results.cells[measure, variant]
         ours, theirs = (
-            None if known is None else found.in_unit(cell, known.median, unit)
+            None if known is None else results.in_unit(cell, known.median, unit)
             for known in (cell.summary, cell.published_summary)
         )
         shown = NOTHING if ours is None or not cell.measured else cell.sign + figure(ours)
@@ -159,17 +160,17 @@ def _sender_row(cell: StudyCell, sender: SenderFigures, way: str) -> dict[Column
     }
 
 
-def _figures(found: StudyResults, cell: StudyCell, sender: SenderFigures | None) -> dict[str, object]:
+def _figures(results: StudyResults, cell: StudyCell, sender: SenderFigures | None) -> dict[str, object]:
     """Return plain numbers of *cell*, for programs."""
     own, published, compared, change = cell.summary, cell.published_summary, cell.compared, cell.published_compared
     return {
-        "study": found.study.study,
-        "run": found.environment.run,
-        "simulated": found.simulated,
+        "study": results.study.study,
+        "run": results.environment.run,
+        "simulated": results.simulated,
         "row": cell.row,
         "unit": cell.unit,
         "variant": cell.variant,
-        "parameter": found.study.variants[cell.variant].value,
+        "parameter": results.study.variants[cell.variant].value,
         "n": len(cell.values),
         "min": own and own.minimum,
         "median": own and own.median,
@@ -197,7 +198,7 @@ def _figures(found: StudyResults, cell: StudyCell, sender: SenderFigures | None)
 
 
 def figure(value: float) -> str:
-    """A figure with five digits at most, never in powers of ten below a billion."""
+    """Return *value* with five digits at most, never in powers of ten below a billion."""
     text = f"{value:.4g}" if abs(value) < 1000 else f"{value:.5g}"
     return f"{float(text):.0f}" if "e" in text and abs(value) < 1e9 else text
 
@@ -205,33 +206,33 @@ def figure(value: float) -> str:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def headline(found: StudyResults) -> str:
-    """How many published figures are met, and what is missing, in a sentence."""
-    published, failures = len(found.published), len(found.failures)
-    excused = len(found.gaps) - failures
+def headline(results: StudyResults) -> str:
+    """Return how many published figures are met, and what is missing, in a sentence."""
+    published, failures = len(results.published), len(results.failures)
+    excused = len(results.gaps) - failures
     parts = {
-        f"{published - len(found.outside)} of {published} published figures inside": published,
-        f"INCOMPLETE: {len(found.records)} of {counted(found.planned, 'measurement')}": not found.complete,
+        f"{published - len(results.outside)} of {published} published figures inside": published,
+        f"INCOMPLETE: {len(results.records)} of {counted(results.planned, 'measurement')}": not results.complete,
         f"{counted(failures, 'figure')} missing": failures,
         f"{counted(excused, 'figure')} of what is not here, or cannot be sent": excused,
     }
-    words = "; ".join(part for part, applies in parts.items() if applies)
-    return words or f"{counted(len(found.records), 'measurement')}, no published figures"
+    text = "; ".join(part for part, applies in parts.items() if applies)
+    return text or f"{counted(len(results.records), 'measurement')}, no published figures"
 
 
-def notes(found: StudyResults) -> list[str]:
+def notes(results: StudyResults) -> list[str]:
     """Return what must be known of the figures: why published ones are not met; drift, gaps."""
-    cells, records = found.cells.values(), found.records
+    cells, records = results.cells.values(), results.records
     drifts = (
         f"{row}: the baseline drifted within the blocks by {drift.change}; a smaller difference is not proven here"
-        for row, drift in found.drifts.items()
+        for row, drift in results.drifts.items()
         if drift.proven
     )
     doubtful = (
-        f"{cell.row}, {cell.variant}: {words}"
+        f"{cell.row}, {cell.variant}: {doubt}"
         for cell in cells
-        for words in (cell.few, f"outside{_explained(cell)}" if cell.inside is False else "")
-        if words
+        for doubt in (cell.few, f"outside{_explained(cell)}" if cell.inside is False else "")
+        if doubt
     )
     gaps = grouped(
         ((cell.variant, reason), f"{number} of {cell.row}")
@@ -239,13 +240,13 @@ def notes(found: StudyResults) -> list[str]:
         for reason, number in Counter(cell.gaps).items()
     )
     no_values = (f"{variant}: no value: {why} ({', '.join(places)})" for (variant, why), places in gaps.items())
-    lines = [*_carried(found), *_tolerances(found), *_unchecked(found), *drifts, *doubtful, *no_values]
-    if host := found.environment.host:
+    lines = [*_carried(results), *_tolerances(results), *_unchecked(results), *drifts, *doubtful, *no_values]
+    if host := results.environment.host:
         steals = [record.figures[CPU_STEAL] for record in records if CPU_STEAL in record.figures]
         said = f"; CPU steal {median(steals):.1f} % in the median, {max(steals):.1f} % at most" if steals else ""
         machine = f"{host.get('cpu')}, {counted(host.get('cpus') or 0, 'CPU')}, kernel {host.get('kernel')}"
         lines.append(f"Machine of the run: {machine}, {host.get('system')}{said}.")
-    if not found.complete:
+    if not results.complete:
         lines.append("Nothing is compared before all is measured: who looks, and then goes on, finds what is none.")
     blocks = [record.block for record in sorted(records, key=lambda record: (record.started, record.block))]
     if blocks != sorted(blocks):
@@ -267,31 +268,31 @@ def _explained(cell: StudyCell) -> str:
     return f": {cell.explanation}" if cell.explanation else ", not explained"
 
 
-def _carried(found: StudyResults) -> Iterator[str]:
+def _carried(results: StudyResults) -> Iterator[str]:
     """Yield how many measurements are of which earlier run."""
-    total = counted(len(found.records), "measurement")
-    for run, number in Counter(record.carried_from for record in found.records if record.carried_from).items():
+    total = counted(len(results.records), "measurement")
+    for run, number in Counter(record.carried_from for record in results.records if record.carried_from).items():
         yield f"{number} of {total} carried over from run {run}."
 
 
-def _tolerances(found: StudyResults) -> Iterator[str]:
+def _tolerances(results: StudyResults) -> Iterator[str]:
     """Yield which figures are inside: a sentence for each tolerance, with its rows if there are several."""
-    measures = {cell.row: found.study.measures[cell.row] for cell in found.published}
-    rows = grouped(
-        (found.study.tolerance_of(row).words(measure.is_rate, measure.is_difference), row)
+    measures = {cell.row: results.study.measures[cell.row] for cell in results.published}
+    tolerances = grouped(
+        (results.study.tolerance_of(row).words(measure.is_rate, measure.is_difference), row)
         for row, measure in measures.items()
     )
-    for words, names in rows.items():
-        place = f", of {', '.join(names)}" if len(rows) > 1 else ""
-        yield f"Inside{place}: within {words}."
+    for tolerance, names in tolerances.items():
+        place = f", of {', '.join(names)}" if len(tolerances) > 1 else ""
+        yield f"Inside{place}: within {tolerance}."
 
 
-def _unchecked(found: StudyResults) -> Iterator[str]:
+def _unchecked(results: StudyResults) -> Iterator[str]:
     """Yield what of the router was not checked: a sentence for each fact or command and its reason."""
-    unchecked = found.environment.extra.get(UNCHECKED, {})
+    unchecked = results.environment.extra.get(UNCHECKED, {})
     places = grouped((place, variant) for variant, own in unchecked.items() for place in own.items())
     for (name, why), variants in places.items():
-        which = "all" if len(variants) == len(found.study.variants) else ", ".join(variants)
+        which = "all" if len(variants) == len(results.study.variants) else ", ".join(variants)
         yield f"Not checked: '{name}' of {which}: {why}."
 
 
@@ -302,13 +303,15 @@ _SAMPLES = 100
 """Points of the curve of a full line."""
 
 
-def pictures_of(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> list[Figure]:
+def pictures_of(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> list[Figure]:
     """Return the pictures of *row*: bars, and a ramp or a curve over the parameter."""
-    drawn = [Figure(_bars(found, row, cells), f"{row}: {cells[0].unit}")] if _values(cells) else []
+    drawn = [Figure(_bars(results, row, cells), f"{row}: {cells[0].unit}")] if _values(cells) else []
+    if any(cell.summary and cell.summary.stddev for cell in cells):
+        drawn.append(Figure(_samples(results, row, cells), f"{row}: each measurement"))
     if any(record.curve for cell in cells for record in cell.records):
-        drawn.insert(0, Figure(_ramp(found, row, cells), f"{row}: received over offered"))
-    if (parameter := found.study.parameter) is not None and len(points := _points(found, cells)) > 1:
-        drawn.append(Figure(_over_parameter(found, parameter, row, points), f"{row} over {parameter.name}"))
+        drawn.insert(0, Figure(_ramp(results, row, cells), f"{row}: received over offered"))
+    if (parameter := results.study.parameter) is not None and len(points := _points(results, cells)) > 1:
+        drawn.append(Figure(_over_parameter(results, parameter, row, points), f"{row} over {parameter.name}"))
     return drawn
 
 
@@ -316,57 +319,74 @@ def _values(cells: Iterable[StudyCell]) -> list[float]:
     return [value for cell in cells for value in (*cell.values, *cell.published) if math.isfinite(value)]
 
 
-def _bars(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
-    """Return for each variant a bar up to its median, a line from least to largest value, and the published ones."""
+def _bars(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
+    """Return a bar up to each variant's median, a line from least to largest value, and the published ones."""
     end = 1.06 * max([*_values(cells), 1e-9])
     value = linear(cells[0].unit, end)
     names = columns("", [cell.variant for cell in cells])
-    plot = Chart(f"{row} [{cells[0].unit}]", names, value, found.simulated, is_level=True)
-    for number, (words, level) in enumerate(found.study.measures[row].marks.items(), 1):
+    plot = Chart(f"{row} [{cells[0].unit}]", names, value, results.simulated, is_level=True)
+    for number, (name, level) in enumerate(results.study.measures[row].marks.items(), 1):
         if level <= end:
-            plot.curve([(-math.inf, level), (math.inf, level)], words, dashes=f"{4 * number - 2} 4")
+            plot.curve([(-math.inf, level), (math.inf, level)], name, dashes=f"{4 * number - 2} 4")
     for place, cell in enumerate(cells):
         if own := cell.summary:
-            sign, words = Sign(5, chart.TEXT_COLOUR), "median, least and largest value"
+            sign, name = Sign(5, chart.TEXT_COLOUR), "median, least and largest value"
             plot.bar(place, [Part(max(0.0, own.median), "", AREAS[1])])
-            plot.range(place, Bounds(own.minimum, own.maximum), sign, words, own.median)
+            plot.range(place, Bounds(own.minimum, own.maximum), sign, name, own.median)
         if published := cell.published_summary:
-            sign, words = Sign(1, chart.LIMIT_COLOUR), "published (median, from least to largest)"
-            plot.range(place, Bounds(published.minimum, published.maximum), sign, words, published.median)
+            sign, name = Sign(1, chart.LIMIT_COLOUR), "published (median, from least to largest)"
+            plot.range(place, Bounds(published.minimum, published.maximum), sign, name, published.median)
         top = max((known.maximum for known in (own, published) if known), default=0.0)
         plot.label(place, top, cell.sign + figure(own.median) if own else "no value")
     return plot.svg()
 
 
-def _ramp(found: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
-    """Return what each variant sent on, over what it was offered, in its first ramp."""
-    ramps = [ramp for cell in cells if (ramp := next((each for each in cell.records if each.curve), None))]
-    unit, most = cells[0].unit, max(offered for ramp in ramps for offered, _ in ramp.curve)
-    across, up = (linear(f"{name} [{unit}]", 1.04 * most) for name in ("offered", "received"))
-    plot = Chart(f"{row}: received over offered, both in {unit}", across, up, found.simulated)
-    plot.curve([(0.0, 0.0), (most, most)], "all that is offered", dashes="9 4")
-    for number, ramp in enumerate(ramps):
-        falls = "does not fall behind up to" if ramp.figures.get(AT_LEAST) else "falls behind at"
-        words = ramp.variant if ramp.value is None else f"{ramp.variant}: {falls} {figure(ramp.value)}"
-        plot.curve(ramp.curve, words, SIGNS[number % len(SIGNS)])
+def _samples(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
+    """Return each value of every variant, and its mean with the standard deviation, as ministat draws them."""
+    values = [value for cell in cells for value in cell.values]
+    room = 0.06 * (max(values) - min(values))
+    value = linear(cells[0].unit, max(values) + room, min(values) - room)
+    names = columns("", [cell.variant for cell in cells])
+    plot = Chart(f"{row}: each measurement [{cells[0].unit}]", names, value, results.simulated, is_level=True)
+    for place, cell in enumerate(cells):
+        for one in cell.values:
+            plot.range(place - 0.15, Bounds(one, one), SIGNS[1], "a measurement")
+        if (own := cell.summary) and own.stddev is not None:
+            spread = Bounds(own.mean - own.stddev, own.mean + own.stddev)
+            plot.range(place + 0.15, spread, SIGNS[0], "mean ± standard deviation")
+            plot.label(place - 0.15, own.maximum, cell.sign)
     return plot.svg()
 
 
-def _points(found: StudyResults, cells: Sequence[StudyCell]) -> list[tuple[float, StudyCell]]:
+def _ramp(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
+    """Return what each variant sent on, over what it was offered, in its first ramp."""
+    ramps = [ramp for cell in cells if (ramp := next((record for record in cell.records if record.curve), None))]
+    unit, most = cells[0].unit, max(offered for ramp in ramps for offered, _ in ramp.curve)
+    across, up = (linear(f"{name} [{unit}]", 1.04 * most) for name in ("offered", "received"))
+    plot = Chart(f"{row}: received over offered, both in {unit}", across, up, results.simulated)
+    plot.curve([(0.0, 0.0), (most, most)], "all that is offered", dashes="9 4")
+    for number, ramp in enumerate(ramps):
+        falls = "does not fall behind up to" if ramp.figures.get(AT_LEAST) else "falls behind at"
+        name = ramp.variant if ramp.value is None else f"{ramp.variant}: {falls} {figure(ramp.value)}"
+        plot.curve(ramp.curve, name, SIGNS[number % len(SIGNS)])
+    return plot.svg()
+
+
+def _points(results: StudyResults, cells: Sequence[StudyCell]) -> list[tuple[float, StudyCell]]:
     """Return the cells that have a place on the parameter's axis, and a value, in its order."""
-    places = [(found.study.variants[cell.variant].value, cell) for cell in cells if cell.values]
+    places = [(results.study.variants[cell.variant].value, cell) for cell in cells if cell.values]
     return sorted(((value, cell) for value, cell in places if value is not None), key=lambda point: point[0])
 
 
 def _over_parameter(
-    found: StudyResults, parameter: Parameter, row: str, points: Sequence[tuple[float, StudyCell]]
+    results: StudyResults, parameter: Parameter, row: str, points: Sequence[tuple[float, StudyCell]]
 ) -> str:
     """Return the medians over *parameter*, from least to largest, with the published ones.
 
     There is a line for each baseline, which is on it, so that several routers in one study are not joined to one. A
     variant that is compared with nothing is on the line "" with others of its kind.
     """
-    study, cells = found.study, [cell for _, cell in points]
+    study, cells = results.study, [cell for _, cell in points]
     lines = grouped(
         (study.baseline_of(cell.variant) or (cell.variant if cell.variant in study.baselines else ""), (value, cell))
         for value, cell in points
@@ -376,22 +396,22 @@ def _over_parameter(
     name = f"{parameter.name}{unit}{', logarithmic' if is_logarithmic else ''}"
     across = chart.valued(name, [value for value, _ in points], is_logarithmic)
     up = linear(cells[0].unit, 1.1 * max([*_values(cells), 1e-9]))
-    plot = Chart(f"{row} over {parameter.name}", across, up, found.simulated)
+    plot = Chart(f"{row} over {parameter.name}", across, up, results.simulated)
     for number, (name, of_line) in enumerate(lines.items()):
         sign = SIGNS[number % len(SIGNS)]
         published = [(value, cell.published_summary.median) for value, cell in of_line if cell.published_summary]
         if published:
             plot.curve(published, "published", colour=sign.colour, dashes="5 4")
         measured = [(value, cell.summary, cell.at_least) for value, cell in of_line if cell.summary]
-        words = name if len(lines) > 1 and name else "measured"
-        plot.curve([(value, own.median) for value, own, _ in measured], words, sign)
+        title = name if len(lines) > 1 and name else "measured"
+        plot.curve([(value, own.median) for value, own, _ in measured], title, sign)
         for value, own, is_least in measured:
             plot.range(value, Bounds(own.minimum, own.maximum), sign, middle=own.median)
             plot.words((value, own.maximum), "≥" * is_least)
     return plot.svg()
 
 
-def sender_pictures(found: StudyResults, senders: Senders, way: str) -> list[Figure]:
+def sender_pictures(results: StudyResults, senders: Senders, way: str) -> list[Figure]:
     """Return what each generator sends over the size of its frames, beside full lines."""
     points = grouped(
         (variant, (sender.medians[FRAME], sender.medians[OFFERED] / 1e3)) for (_, variant), sender in senders.items()
@@ -401,7 +421,7 @@ def sender_pictures(found: StudyResults, senders: Senders, way: str) -> list[Fig
         return []
     largest, end = (max(place) for place in zip(*known, strict=True))
     title, across = "Frames/s over frame size", linear("frame size [bytes with FCS]", 1.05 * largest)
-    plot = Chart(title, across, linear(f"kframes/s{way}", max(1.1 * end, 1e-9)), found.simulated)
+    plot = Chart(title, across, linear(f"kframes/s{way}", max(1.1 * end, 1e-9)), results.simulated)
     for name, link in LINES.items():
         sizes = [64 + (largest - 64) * number / _SAMPLES for number in range(_SAMPLES + 1)]
         rates = [(size, line_rate_pps(link, size) / 1e3) for size in sizes]

@@ -60,7 +60,7 @@ class Measured:
 
 
 def goal_of_measurement(goal: Goal, seconds: float | None) -> Goal:
-    """One trial of *seconds* (None: of the goal's duration) decides: repeats are the study's, not the goal's."""
+    """Return *goal* with one trial of *seconds* (None: its own): repeats are the study's, not the goal's."""
     duration = seconds or goal.final_trial_duration
     once = {"bad_share": 0.999, "good_share": 0.001, "risk": 0.05, "budget": 1, "exceed_ratio": 0.0}
     times = {"final_trial_duration": duration, "duration_sum": duration, "longest_trial": duration}
@@ -119,9 +119,10 @@ def check_router(session: Session, study: Study, variant: str) -> tuple[list[str
 
 
 def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) -> Measured:
-    """Measure *step* on *session*, whose plan has the goal of :func:`goal_of_measurement`; *recorder* keeps its trials.
+    """Measure *step* on *session*; *recorder* keeps its trials.
 
-    Raises TestbedError, SentenceError for what could not be begun; what could not be proven has a reason.
+    The goal is that of :func:`goal_of_measurement`. Raises TestbedError, SentenceError for what could not be begun;
+    what could not be proven has a reason.
     """
     one = _Measurement(session, study, step, recorder)
     methods = {"ramp": one.of_ramp, "throughput": one.of_search, "cpu_time": one.of_cpu_time, "sends": one.of_sender}
@@ -247,8 +248,8 @@ class _Measurement:
     def _begin(self) -> None:
         self.recorder.begin(str(self.step))
 
-    def _keep(self, words: Requirement | TrafficWords, trial: Trial) -> None:
-        self.recorder.keep_trial(words, trial, self.session)
+    def _keep(self, sent: Requirement | TrafficWords, trial: Trial) -> None:
+        self.recorder.keep_trial(sent, trial, self.session)
 
     def _procedure_run(self) -> ProcedureRun:
         run = ProcedureRun(self.session, lambda traffic: self._begin(), self._keep)
@@ -262,7 +263,7 @@ class _Measurement:
 
 
 def knee_pps(result: RampResult, directions: int) -> float:
-    """Where a ramp's router falls behind, in frames/s of all *directions* together.
+    """Return where a ramp's router falls behind, in frames/s of all *directions* together.
 
     It is between the last step that kept up and the first that did not, and what came back of that one is the best
     guess: so the figure does not depend on where the steps are. Without saturation: the highest load that was offered.
@@ -276,7 +277,7 @@ def knee_pps(result: RampResult, directions: int) -> float:
 
 
 def trial_pps(trial: Trial, forwarded: bool) -> float:
-    """Frames/s of *trial*, all directions together: *forwarded*, or offered."""
+    """Return the frames/s of *trial*, all directions together: *forwarded*, or offered."""
     return (trial.forwarded if forwarded else trial.offered) / trial.seconds.high
 
 
@@ -288,9 +289,9 @@ def _spoilt(problems: Sequence[Problem]) -> str:
 
 
 def was_all_offered(measure: StudyRow, pps: float, offered_pps: float) -> bool:
-    """Return whether *pps* is no limit of the router, but what was offered at most: less was lost than a ramp allows.
+    """Return whether *pps* is only what was offered at most: less was lost than a ramp allows.
 
-    At a load that the row names it is neither.
+    Then it is no limit of the router. At a load that the row names it is neither.
     """
     limited = measure.kind in ("forwards", "takes_in") and measure.at is None
     return limited and pps >= offered_pps * (1 - BEHIND)

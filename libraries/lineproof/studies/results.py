@@ -96,7 +96,7 @@ class Compared:
 
     @property
     def change(self) -> str:
-        """``-17.1 % ± 0.3 %``, or in the sample's unit where the baseline's mean is 0."""
+        """The difference as ``-17.1 % ± 0.3 %``, or in the sample's unit where the baseline's mean is 0."""
         known, half_width = self.comparison.relative_percent, self.half_width_percent
         return self.absolute if known is None or half_width is None else f"{known:+.2f} % ± {half_width:.2g} %"
 
@@ -163,9 +163,10 @@ class StudyCell:
 
     @property
     def measured(self) -> bool:
-        """Return whether its values are enough for a figure: half of the blocks, and two where more were asked for.
+        """Return whether its values are enough for a figure.
 
-        What spoilt the others may have changed those that are left.
+        That is half of the blocks, and two where more were asked for. What spoilt the others may have changed those
+        that are left.
         """
         return self.blocks >= max(1, min(2, self.asked), self.asked / 2)
 
@@ -192,7 +193,7 @@ class StudyCell:
 
     @property
     def inside(self) -> bool | None:
-        """Return whether the medians are close enough; a gap or too few values are not. None: nothing is published."""
+        """Return whether the medians are close enough, which a gap is not; None: nothing is published."""
         if self.published_summary is None:
             return None
         if self.summary is None or not self.measured:
@@ -262,11 +263,11 @@ class StudyResults:
         return len(self.outside) <= MOST_OUTSIDE * len(self.published)
 
     def rows(self) -> list[tuple[str, list[StudyCell]]]:
-        """The cells of each row."""
+        """Return the cells of each row."""
         return list(grouped((cell.row, cell) for cell in self.cells.values()).items())
 
     def in_unit(self, cell: StudyCell, value: float, unit: str) -> float | None:
-        """Return *value* of *cell* in a *unit* of :class:`.StudyTable`; None where what that needs is not recorded."""
+        """Return *value* of *cell* in a *unit* of :class:`.StudyTable`; None: what that needs is not recorded."""
         if unit in ("", cell.unit):
             return value
         if cell.unit not in TABLE_UNITS:
@@ -320,7 +321,7 @@ def results_of(
         # what a generator offers at most would be the generator's drift
         if base is not None and not base.at_least:
             first, last = (
-                [each.value or 0.0 for each in base.known if each.turn == turn] for turn in ("first", "last")
+                [record.value or 0.0 for record in base.known if record.turn == turn] for turn in ("first", "last")
             )
             drift = compared_pairs({row: (first, last)}, *_allowed(study, row, own)).get(row)
             drifts |= {row: drift} if drift else {}
@@ -366,7 +367,7 @@ def _based(study: Study, cells: Mapping[str, StudyCell]) -> dict[str, tuple[str,
 
 
 def _allowed(study: Study, row: str, cells: Mapping[str, StudyCell]) -> tuple[float, float]:
-    """Return by how much figures of one router may differ: a ramp's step, in the row's unit, and a search's width."""
+    """Return how far apart figures of one router may be: a ramp's step in the row's unit, a search's width."""
     measure = study.measures[row]
     if measure.kind != "ramp":
         return 0.0, RELATIVE_WIDTH if measure.kind == "throughput" else 0.0
@@ -382,8 +383,8 @@ def _differences(study: Study, row: str, cells: Mapping[str, StudyCell], drift: 
     }
     drifted = abs(drift.comparison.difference) if drift is not None and drift.proven else 0.0
     differences = {}
-    for name, found in compared_pairs(pairs, *_allowed(study, row, cells)).items():
-        difference, (base, cell) = replace(found, drift=drifted), based[name]
+    for name, compared in compared_pairs(pairs, *_allowed(study, row, cells)).items():
+        difference, (base, cell) = replace(compared, drift=drifted), based[name]
         # Values that are only what was offered are too small: they can hide a difference, and make one; they cannot
         # make one of the other sign.
         smaller = cell if difference.comparison.difference < 0 else base
@@ -417,7 +418,7 @@ def _allowance(reference: Sequence[float], sample: Sequence[float], step: float,
     """Return the difference that measurements of one router may have."""
     mean = abs(fmean(reference))
     step, unseen = max(step, width * max(mean, abs(fmean(sample)))), NO_SPREAD * mean
-    if any(max(each) - min(each) > unseen for each in (reference, sample)):
+    if any(max(values) - min(values) > unseen for values in (reference, sample)):
         return step
     # two figures a step apart may be so much farther from each other
     return max(RESOLUTION * mean, step + 2 * unseen if step else 0.0)

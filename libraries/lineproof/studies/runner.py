@@ -117,8 +117,8 @@ class StudyRun:
     def _prepare(self, variant: str, testbed: str, goal: str, secrets: Secrets) -> None:
         study, own, rows = self.study, self.study.variants[variant], self.study.rows_of(variant)
         if own.testbed is not None and not (self.project.testbeds / f"{own.testbed}.yaml").is_file():
-            words = f"{NOT_HERE}: no file describes a testbed '{own.testbed}' (variables/testbeds)"
-            self.gaps |= {(variant, row): Measured(None, words, excused=True) for row in rows}
+            reason = f"{NOT_HERE}: no file describes a testbed '{own.testbed}' (variables/testbeds)"
+            self.gaps |= {(variant, row): Measured(None, reason, excused=True) for row in rows}
             return
         name = own.testbed or testbed
         other = f"--testbed {study.testbed}" if study.testbed not in (None, name) else "another testbed"
@@ -160,7 +160,7 @@ class StudyRun:
         return self.plans.get(self.study.baseline or "") or next(iter(self.plans.values()))
 
     def made_by_hand(self, variant: str) -> tuple[str, ...]:
-        """Return what a person makes a router of hardware for *variant*, in words: what takes longest to change first.
+        """Return the steps by which a person makes a router that *variant*, the longest one first.
 
         Empty where nobody installs and starts it. The rest is done by command: a software's tuning, and the variant's
         commands.
@@ -244,8 +244,8 @@ class StudyRun:
     def _go_on_with(self, earlier: RecordedRun) -> None:
         then = earlier.environment
         if apart := differences(then.fingerprints, self._identity()):
-            words = f"cannot be resumed: {'; '.join(apart)}; go on with its own options, or run the study again"
-            raise TestbedError(f"run '{then.run}' {words}")
+            reason = f"cannot be resumed: {'; '.join(apart)}; go on with its own options, or run the study again"
+            raise TestbedError(f"run '{then.run}' {reason}")
         if self.study.baselines and len(earlier.measured) >= len(steps_of(self.study)):
             raise TestbedError(
                 f"run '{then.run}' is complete, and its differences were seen: what is measured after that finds"
@@ -312,7 +312,7 @@ class StudyRun:
         return environment_record(
             plan,
             run,
-            simulated=any(each.testbed.kind == "simulated" for each in self.plans.values()),
+            simulated=any(plan.testbed.kind == "simulated" for plan in self.plans.values()),
             clock_speed=plan.clock_speed,
             study=study.study,
             suite=f"study {study.study}",
@@ -350,7 +350,7 @@ class StudyRun:
         )
 
     def _tried(self, step: Step) -> Measured:
-        """Return what *step* comes to; where the testbed breaks down, a gap. Raises TestbedError if nothing can be."""
+        """Return the result of *step*, or a gap. Raises TestbedError if nothing can be measured any more."""
         try:
             session = self._set_up(step)
             self._failures = 0
@@ -368,7 +368,7 @@ class StudyRun:
         return measured
 
     def _not_opened(self, step: Step, error: Exception) -> Measured:
-        """Return the gap of a session that could not be opened. Raises TestbedError if that is the testbed of most."""
+        """Return the gap of a session that could not be opened. Raises TestbedError on the testbed of most."""
         if self.study.variants[step.variant].testbed is not None:
             # as a program that is not installed: the other variants need it not
             self._away[step.place] = Measured(None, f"{NOT_HERE}: {in_words(error)}", excused=True)
@@ -384,15 +384,16 @@ class StudyRun:
     # -- sessions ------------------------------------------------------------------------------------------------------
 
     def _session_key(self, variant: str) -> tuple[object, ...]:
-        """Variants with the same share a session, one after the other; a simulated router is made for its commands."""
+        """Return what variants have in common that share a session; a simulated router is made for its commands."""
         plan = self.plans[variant]
         setups = plan.setups if isinstance(plan.testbed, SimulatedSettings) else ()
         return plan.testbed.testbed, plan.platform.platform, plan.software_name, plan.software.rx_queues, repr(setups)
 
     def _set_up(self, step: Step) -> Session:
-        """Return the session of a variant, set up and checked; where a person has to make the router, wait for that.
+        """Return the session of a variant, set up and checked.
 
-        That is done once the router has restarted, and is what the variant says. Raises TestbedError.
+        Where a person has to make the router, wait for that: it is done once the router has restarted, and is what the
+        variant says. Raises TestbedError.
         """
         made = self.made_by_hand(step.variant)
         if not made or self._made in ((), made):
@@ -414,9 +415,10 @@ class StudyRun:
                 time.sleep(BETWEEN_LOOKS)
 
     def _session_of(self, step: Step, progress: WaitProgress | None = None) -> Session:
-        """Return the session of a variant, opened if it is not, with its commands run. *progress*: as of :meth:`_open`.
+        """Return the session of a variant, opened if it is not, with its commands run.
 
-        Raises OtherRouter if the router is not what the variant says, else TestbedError.
+        *progress*: as of :meth:`_open`. Raises OtherRouter if the router is not what the variant says, else
+        TestbedError.
         """
         study, variant, session = self.study, step.variant, self._session
         if session is None or self._key != self._session_key(variant) or session.router.restarts:
@@ -479,9 +481,10 @@ class StudyRun:
         return session
 
     def _note(self, session: Session) -> None:
-        """Keep versions and configuration: of the first session as a run's, of each platform and software in a list.
+        """Keep versions and configuration of the session.
 
-        Raises OtherRouter where they have other versions than before, in this run or the one that is gone on with.
+        Of the first session they are the run's, of each platform and software in a list. Raises OtherRouter where they
+        have other versions than before, in this run or the one that is gone on with.
         """
         bypass, plan, recorder = self.study.bypass, session.plan, self._recorder
         name = f"testbed {plan.testbed.testbed}" if bypass else f"{plan.platform.platform}, {plan.software_name}"

@@ -60,7 +60,7 @@ def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Tri
         # what is not sent as asked is what is measured, not a spoilt trial
         trial = series.run(Load(pps), seconds, is_measured)
         figures = _figures(trial, traffic.profile.mean_size, is_here) | ({} if steal is None else {STEAL: steal})
-        best = max(best or figures, figures, key=lambda each: each[OFFERED])
+        best = max(best or figures, figures, key=lambda one: one[OFFERED])
         if pps >= line or figures[OFFERED] < KEPT * pps:
             return best
         pps = min(2 * pps, line)
@@ -126,30 +126,30 @@ class SenderFigures:
     @classmethod
     def of(cls, figures: Sequence[Mapping[str, float]]) -> SenderFigures:
         """Return that of the repeats' *figures*, of which there is one at least."""
-        names = dict.fromkeys(name for each in figures for name in each)
-        medians = {name: median(each[name] for each in figures if name in each) for name in names}
-        received = median(each[RECEIVED] / each[OFFERED] if each[OFFERED] else 0.0 for each in figures)
+        names = dict.fromkeys(name for repeat in figures for name in repeat)
+        medians = {name: median(repeat[name] for repeat in figures if name in repeat) for name in names}
+        received = median(one[RECEIVED] / one[OFFERED] if one[OFFERED] else 0.0 for one in figures)
         return cls(medians, received, {name: fit(figures, link) for name, link in LINES.items()})
 
     def gbps(self, layer: Layer) -> float:
-        """Gbit/s at *layer*."""
+        """Return the Gbit/s at *layer*."""
         return self.medians[OFFERED] * bits(self.medians[FRAME], layer) / 1e9
 
 
 def fit(figures: Sequence[Mapping[str, float]], link_bps: float) -> bool | None:
     """Return the verdict on the repeats' *figures* for a line of *link_bps*, as in FITNESS."""
     needed = FULL * line_rate_pps(link_bps, figures[0][FRAME])
-    offered = mean_interval([each[OFFERED] for each in figures])
+    offered = mean_interval([repeat[OFFERED] for repeat in figures])
     if len(figures) < LEAST_REPEATS or offered.low is None or offered.high is None:
         return None
     if offered.low >= needed:
-        return all(each[RECEIVED] >= ARRIVED * each[OFFERED] for each in figures) or None
-    might = offered.high >= needed or any(each[LINK] < link_bps or _possible(each) >= needed for each in figures)
+        return all(repeat[RECEIVED] >= ARRIVED * repeat[OFFERED] for repeat in figures) or None
+    might = offered.high >= needed or any(one[LINK] < link_bps or _possible(one) >= needed for one in figures)
     return None if might else False
 
 
 def _possible(figures: Mapping[str, float]) -> float:
-    """Frames/s that the sender might have offered with the CPU that others took from it; infinite if not known."""
+    """Return the frames/s that would be offered with the CPU that others took; infinite if not known."""
     pps = figures[OFFERED] / max(1e-9, 1 - figures.get(STEAL, 0.0) / 100)
     share = figures.get(CORE_SHARE)
     if share is None:

@@ -103,7 +103,7 @@ class StudyTolerance(Config):
     most_percent: Annotated[float, Field(ge=0, le=100)] = 10.0
 
     def allowed(self, published: float, line: float | None, difference: bool = False) -> float:
-        """How far ours may be, in the unit of both. *line*: one direction's line rate; None: it is no rate.
+        """Return how far ours may be, in the unit of both. *line*: one direction's line rate; None: no rate.
 
         *difference*: of what comes in and goes out, whose own size says nothing of how exactly it is known.
         """
@@ -268,7 +268,7 @@ class Study(Config):
     tables: Mapping[Name, StudyTable] = {}
 
     def platform_of(self, variant: str) -> str:
-        """The name of a variant's platform."""
+        """Return the name of a variant's platform."""
         return self.variants[variant].platform or self.platform or ""
 
     def facts_of(self, variant: str) -> Mapping[str, float | str]:
@@ -276,7 +276,7 @@ class Study(Config):
         return {**self.facts.get(self.platform_of(variant), {}), **self.variants[variant].facts}
 
     def baseline_of(self, variant: str) -> str | None:
-        """The variant that *variant* is compared with; None: none, as for one that is such a baseline itself."""
+        """Return what *variant* is compared with; None: nothing, as for one that is such a baseline itself."""
         baseline = self.variants[variant].baseline or self.baseline
         return None if baseline == variant else baseline
 
@@ -286,18 +286,18 @@ class Study(Config):
         return frozenset(filter(None, map(self.baseline_of, self.variants)))
 
     def rows_of(self, variant: str) -> tuple[str, ...]:
-        """The names of the rows that a variant has, in the study's order."""
+        """Return the names of the rows that a variant has, in the study's order."""
         own = self.variants[variant].measures
         return tuple(name for name in self.measures if own is None or name in own)
 
     def traffic_of(self, row: str, variant: str) -> str:
         """Return what is sent for *row* through *variant*."""
         own = self.variants[variant]
-        words = (own.traffic or self.measures[row].traffic).split()
+        parts = (own.traffic or self.measures[row].traffic).split()
         if own.flows is not None:
-            frames, *others = (word for word in words if not re.fullmatch(FLOWS, word))
-            words = [frames, own.flows, *others]
-        return " ".join(words)
+            frames, *others = (word for word in parts if not re.fullmatch(FLOWS, word))
+            parts = [frames, own.flows, *others]
+        return " ".join(parts)
 
     def sentence_of(self, row: str, variant: str) -> str:
         """Return a measurement in words for records and people."""
@@ -316,16 +316,16 @@ class Study(Config):
         return measured(traffic, quantity, how.measured or Unit.PPS, measure.at, statistic)
 
     def repeats_of(self, row: str) -> int:
-        """In how many blocks a row is measured."""
+        """Return in how many blocks a row is measured."""
         return min(self.repeats, self.measures[row].repeats or self.repeats)
 
     def unit_of(self, row: str) -> str:
-        """The unit of a row's figures."""
+        """Return the unit of a row's figures."""
         measure = self.measures[row]
         return measure.how.unit or measure.unit or self.unit
 
     def tolerance_of(self, row: str) -> StudyTolerance:
-        """How far a row's figures may be from the published ones."""
+        """Return how far a row's figures may be from the published ones."""
         return self.measures[row].tolerance or self.published.tolerance
 
     def published_figures(self, row: str, variant: str) -> tuple[float, ...]:
@@ -334,7 +334,7 @@ class Study(Config):
         return figure if isinstance(figure, tuple) else (figure,)
 
     def explanation(self, row: str, variant: str) -> str:
-        """Why the published figure is not met, as the file says; ""."""
+        """Return why the published figure is not met, as the file says; ""."""
         return self.published.explained.get(row, {}).get(variant, "")
 
 
@@ -372,7 +372,7 @@ class Step:
 
 
 def steps_of(study: Study) -> tuple[Step, ...]:
-    """All measurements of *study* in their order, the same each time.
+    """Return all measurements of *study* in their order, the same each time.
 
     A row with fewer ``repeats`` is left out of later blocks; one with a single repeat has no second baseline, which
     nothing could be compared with.
@@ -397,16 +397,16 @@ def steps_of(study: Study) -> tuple[Step, ...]:
 
 
 def load_study(path: Path) -> Study:
-    """The study in the file *path*. Raises ConfigError with file, line and key."""
+    """Read the study in the file *path*. Raises ConfigError with file, line and key."""
     data, lines = read_yaml(path)
     study = validate_config(data, Study, path, lines, "study")
-    for place, words in _contradictions(study):
-        raise _wrong(path, words, *place)
+    for place, message in _contradictions(study):
+        raise _wrong(path, message, *place)
     return study
 
 
 def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
-    """The places where the parts of *study* do not fit each other, and why; the first is raised."""
+    """Yield where the parts of *study* do not fit each other, and why; the first is raised."""
     published = study.published.rows
     variants: dict[Location, str | None] = {("baseline",): study.baseline}
     variants |= {("variants", name, "baseline"): own.baseline for name, own in study.variants.items()}
@@ -429,8 +429,8 @@ def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
     for row, measure in study.measures.items():
         if measure.how.past_router is not study.bypass:
             fitting = ", ".join(kind for kind, how in KINDS.items() if how.past_router is study.bypass)
-            words = "bypasses the router" if study.bypass else "does not bypass the router ('bypass: true')"
-            yield ("measures", row), f"is '{measure.kind}', and the study {words}; expected one of {fitting}"
+            way = "bypasses the router" if study.bypass else "does not bypass the router ('bypass: true')"
+            yield ("measures", row), f"is '{measure.kind}', and the study {way}; expected one of {fitting}"
     for title, table in study.tables.items():
         for cell in product(table.rows, table.columns):
             row, name, unit = table.place(*cell)
@@ -458,8 +458,8 @@ def check_study(project: Project, name: str) -> Study:
             named_file(project.platforms, box, "platform")
         softwares = read_platform(project.platforms, box).software
         if own.software is not None and own.software not in softwares:
-            words = f"'{box}' has no software '{own.software}'; known: {', '.join(softwares)}"
-            raise _wrong(path, words, *place, "software")
+            message = f"'{box}' has no software '{own.software}'; known: {', '.join(softwares)}"
+            raise _wrong(path, message, *place, "software")
         if own.commands and softwares[own.software or next(iter(softwares))].is_black_box:
             raise _wrong(path, "nobody logs in to a black box; remove them", *place, "commands")
         for row in study.rows_of(variant):
@@ -473,14 +473,14 @@ def check_study(project: Project, name: str) -> Study:
 
 
 @contextlib.contextmanager
-def placed(path: Path, words: str, *place: str) -> Iterator[None]:
-    """Raise what is wrong meanwhile as an error of the study in *path*, at the key *place*, after *words*."""
+def placed(path: Path, before: str, *place: str) -> Iterator[None]:
+    """Raise errors of the block as those of the study in *path*, at the key *place*, with words *before* them."""
     try:
         yield
     except (ConfigError, SentenceError) as error:
-        raise _wrong(path, f"{words}{error}", *place) from None
+        raise _wrong(path, f"{before}{error}", *place) from None
 
 
-def _wrong(path: Path, words: str, *place: str) -> ConfigError:
+def _wrong(path: Path, message: str, *place: str) -> ConfigError:
     key = f"'{'.'.join(place)}': " if place else ""
-    return ConfigError(f"{key}{words}", path, read_yaml(path)[1].get(place, 1) if place else None)
+    return ConfigError(f"{key}{message}", path, read_yaml(path)[1].get(place, 1) if place else None)

@@ -154,7 +154,7 @@ def test_enough_rows_are_inside(of: str, least: float) -> None:
     published_rows = rows_of(of)
     assert len(published_rows) >= {"": 600, "freebsd_": 540}.get(of, 20)
     outside = [row for row in published_rows if not row.inside]
-    assert len(outside) <= (1 - least) * len(published_rows), published.text_of(outside)
+    assert len(outside) <= (1 - least) * len(published_rows), outside
 
 
 def test_slow_rows_are_close_by_their_own_rate() -> None:
