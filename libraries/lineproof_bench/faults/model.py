@@ -268,9 +268,10 @@ class FaultyModel(ModelBackend):
     # -- what is counted
 
     def _count(self, now: float) -> None:
-        seconds, before = now - self._last, self._arrived()
+        seconds, active = now - self._last, tuple(self._schedule.active)
+        before = self._arrived() if any(fault.kind in _OF_ARRIVED for fault in active) else {}
         super()._count(now)
-        for fault in self._schedule.active:
+        for fault in active:
             if fault.kind in _OF_ARRIVED:
                 for (place, number), frames in self._arrived().items():
                     new = frames - before.get((place, number), 0)

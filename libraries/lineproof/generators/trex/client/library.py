@@ -98,6 +98,8 @@ class ClientLibrary(ABC):
         self._next_hops: dict[int, NextHop] = {}
         self._promiscuous = False
         self._captures: set[int] = set()
+        self._loaded = set[int]()
+        """The ports that may have streams."""
         self._card_names: dict[int, tuple[str, ...]] = {}
         """The names of each card's own counters; empty: it has none."""
 
@@ -206,16 +208,14 @@ class ClientLibrary(ABC):
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     def replace_streams(self, items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams by *items*: :class:`lineproof.generators.streams.Stream` as data, by port.
-
-        Asks for the MAC addresses that the ports need and do not know (:mod:`.addresses`).
-        """
-        self._find_destinations(sorted(port for port, rows in items.items() if not all(r["destination"] for r in rows)))
-        for port in self.held:
+        """Replace all streams by *items*: :class:`lineproof.generators.streams.Stream` as data, by port."""
+        for port in sorted(self._loaded | items.keys()):
             about, streams = self._about(port), enumerate(items.get(port, ()), 1)
             adding = [("add_stream", {**about, "stream_id": n, "stream": self._stream(item)}) for n, item in streams]
+            self._loaded.add(port)
             with self._named_holders():
                 self.ask_all([("remove_all_streams", about), *adding])
+        self._loaded = set(items)
 
     def start(self, rates: Mapping[int, float], duration: float, gap: float) -> tuple[float, CounterReading]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters then.
@@ -371,8 +371,8 @@ class ClientLibrary(ABC):
 
     # -- addresses -----------------------------------------------------------------------------------------------------
 
-    def _find_destinations(self, ports: Sequence[int]) -> None:
-        """Ask for the MAC addresses that *ports* need, and do not know. Raises Refusal."""
+    def find_destinations(self, ports: Sequence[int]) -> None:
+        """Ask for the MAC addresses that *ports* need and do not know (:mod:`.addresses`). Raises Refusal."""
         questions = []
         for port, status in self._statuses(ports).items():
             own_mac = str(self._static(port).get("hw_mac", ""))

@@ -133,6 +133,8 @@ class RunningTraffic:
     def prepare(self, streams: Mapping[int, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
         """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
         self._streams = streams
+        lacking = [port for port, items in streams.items() if not all(item["destination"] for item in items)]
+        self._server.find_destinations(sorted(lacking))
         self._server.replace_streams(streams)
         return {}
 
