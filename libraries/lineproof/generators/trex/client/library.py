@@ -256,7 +256,7 @@ class ClientLibrary(ABC):
             raise
 
     def core_mask(self, port: int, sending: Container[int]) -> int:
-        """The cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
+        """Return the cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
         shared = self._pins_cores and port ^ 1 in sending and len(self.ports([port])[0]["cores"]) > 1
         return CORES_OF_SIDE[port % 2] if shared else ALL_CORES
 
@@ -288,18 +288,18 @@ class ClientLibrary(ABC):
         calls = [TOTALS, *reading, *counts, *reading, ("get_utilization", {}), *status, *_of_groups(groups)]
         asked, results = self.ask_all(calls)
 
-        def taken(number: int) -> list[Any]:
+        def next_results(number: int) -> list[Any]:
             part = results[:number]
             del results[:number]
             return part
 
-        (totals,), cards = taken(1), dict[int, dict[str, int]]()
-        first = self._counters_read(taken(len(reading)), asked, totals)
-        for (port, of_card), row in zip(names.items(), taken(len(names)), strict=True):
+        (totals,), cards = next_results(1), dict[int, dict[str, int]]()
+        first = self._counters_read(next_results(len(reading)), asked, totals)
+        for (port, of_card), row in zip(names.items(), next_results(len(names)), strict=True):
             pairs = zip(of_card, row["xstats_values"], strict=False)
             cards[port] = {name: int(count) for name, count in pairs if _is_kept(name)}
-        last, (loads,) = self._counters_read(taken(len(reading)), asked, totals), taken(1)
-        down = _without_link(dict(zip(ports, taken(len(ports)), strict=True)))
+        last, (loads,) = self._counters_read(next_results(len(reading)), asked, totals), next_results(1)
+        down = _without_link(dict(zip(ports, next_results(len(ports)), strict=True)))
         return Survey(first, last, cards, down, core_loads(loads), results[0] if results else {})
 
     def _names_of_cards(self, ports: Sequence[int]) -> dict[int, tuple[str, ...]]:
@@ -324,7 +324,7 @@ class ClientLibrary(ABC):
         return self._pipe.under_way if self._pipe else 0
 
     def counters_come(self, wait: float) -> CounterReading | None:
-        """The next counters that were asked for; None: none came within *wait* s."""
+        """Return the next counters that were asked for; None: none came within *wait* s."""
         reply = self._connection.answer(wait)
         return reply and self._counters_read(reply.results, reply.asked)
 
@@ -354,7 +354,7 @@ class ClientLibrary(ABC):
         return [(int(row["port"]), base64.b64decode(row["binary"])) for row in kept["pkts"]]
 
     def _leave_service_mode(self, ports: Sequence[int]) -> None:
-        """Service mode off, and first what keeps it on: captures of these ports only, and queues. Raises Refusal."""
+        """End service mode, and before it what keeps it on: these ports' own captures, and queues. Raises Refusal."""
         # those that a killed client left on these ports, too; other users may capture on theirs
         mask, ours = sum(1 << port for port in ports), self._captures.copy()
         self._captures.clear()
@@ -412,11 +412,11 @@ class ClientLibrary(ABC):
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def ask(self, method: str, **parameters: Any) -> Any:
-        """The server's answer, also if it is busy at first. Raises Refusal."""
+        """Return the server's answer, also if it is busy at first. Raises Refusal."""
         return self.ask_all([(method, parameters)]).results[0]
 
     def ask_all(self, calls: Sequence[Call], gap: float = 0.0) -> Reply:
-        """The answers to *calls* in one message, also if the server is busy at first.
+        """Return the answers to *calls* in one message, also if the server is busy at first.
 
         Raises Refusal if one of them is refused; the others are carried out.
         Until they come, the counters are asked for each *gap* s, if it is not 0.
@@ -485,7 +485,7 @@ class ClientLibrary(ABC):
         return answers.reading(totals, dict(zip(ports, each, strict=True)), earliest, latest, asked)
 
     def _static(self, port: int) -> Mapping[str, Any]:
-        """The port's entry in ``get_system_info``, which newer servers give in the reverse order."""
+        """Return the port's entry in ``get_system_info``, which newer servers give in the reverse order."""
         rows = enumerate(self._client.system_info["ports"])
         static: dict[int, Mapping[str, Any]] = {row.get("index", place): row for place, row in rows}
         return static[port]
@@ -546,7 +546,7 @@ def _of_groups(groups: Sequence[int]) -> list[Call]:
 
 
 def _rate(pps: float) -> dict[str, Any]:
-    """The multiplier that makes the streams of a port send *pps* frames/s in all."""
+    """Return the multiplier that makes the streams of a port send *pps* frames/s in all."""
     return {"type": "pps", "value": pps, "op": "abs"}
 
 

@@ -72,7 +72,7 @@ class PypiLibrary(ClientLibrary):
         return str(self._client.conn.api_h["core"])
 
     def poll_events(self) -> None:
-        """Nothing: the library's thread receives events."""
+        """Do nothing: the library's thread receives events."""
 
     def await_events(self) -> None:
         # the server publishes it after them

@@ -211,7 +211,7 @@ class RunningTraffic:
         return counts
 
     def idle(self, seconds: float, keep: int = 0) -> dict[int, dict[str, Any]]:
-        """``frames`` that each held port receives in *seconds* without traffic; up to *keep* of them are ``kept``.
+        """Return the ``frames`` that each held port receives in *seconds* without traffic; *keep* of them are ``kept``.
 
         ``group_frames``: those to a group among them, as the card itself counts them.
         """
@@ -234,7 +234,7 @@ class RunningTraffic:
         }
 
     def distance(self) -> list[float]:
-        """Seconds of some requests for counters and their answers."""
+        """Return the seconds of some requests for counters and their answers."""
         return [self._round_trip for _ in range(9) if self._counters()]
 
     def stop(self) -> dict[str, Any]:
@@ -253,7 +253,7 @@ class RunningTraffic:
         return self._running
 
     def _finish(self) -> tuple[TrialCounts, Mapping[str, Any]]:
-        """:meth:`finish`, and what the server counted of the packet groups."""
+        """Do :meth:`finish`; return also what the server counted of the packet groups."""
         running, server, events = self._require_running(), self._server, self._server.events
         trial, duration, self._running = running.trial, running.trial.duration or 0.0, None
         self._await_end(running, duration / trial.clock_speed)
@@ -378,7 +378,9 @@ class RunningTraffic:
             running.add(self._noted(reading))
 
     def _next_reading(self, running: _Traffic, seconds: float, asked: float) -> float:
-        """When to read the counters for the first frame, or the last one, by the server's clock; infinite: it was read.
+        """Return when to read the counters for the first frame, or the last one, by the server's clock.
+
+        Infinite: the last one was read.
 
         *asked*: when the last reading arrives that was asked for. The one after the last frame is due when the rest of
         the frames is sent at the same rate as all of them in *seconds*.
@@ -465,7 +467,7 @@ def wait_for_drain(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[CounterReading, float]:
-    """The counters when no frame is in transit any more, and the wall s of the wait.
+    """Return the counters when no frame is in transit any more, and the wall s of the wait.
 
     *first*: counters after sending, *before*: counters before it, *count* reads them again.
     *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
@@ -508,7 +510,7 @@ def _group_rows(stats: Mapping[str, Any], trial: TrialRequest) -> Iterator[dict[
 
 
 def group_counts(answer: Mapping[str, Any], group: int, tx_port: int, rx_port: int) -> dict[str, Any] | None:
-    """Counts of *group*, sent by *tx_port* and received at *rx_port*; None without a report."""
+    """Return the counts of *group*, sent by *tx_port* and received at *rx_port*; None without a report."""
     flow = (answer.get("flow_stats") or {}).get(str(group))
     delays = (answer.get("latency") or {}).get(str(group))
     if not flow or not delays:

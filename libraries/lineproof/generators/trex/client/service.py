@@ -41,7 +41,7 @@ def read_message(line: str | bytes) -> dict[str, Any]:
 
 
 def search_limit(ports: int) -> float:
-    """Seconds that a search for the next hops of so many *ports* takes at most: they ask together."""
+    """Return the most seconds that a search for the next hops of so many *ports* takes: they ask together."""
     return TRIES * (TRY_SECONDS + REQUEST_SECONDS * ports)
 
 

@@ -33,7 +33,7 @@ CLIENT_FILE = Path("trex/stl/trex_stl_client.py")
 
 
 def client_folder(folder: Path) -> Path | None:
-    """The client's folder in *folder* (an installation or the client's folder itself), or None."""
+    """Return the client's folder in *folder* (an installation or the client's folder itself), or None."""
     for place in (folder, folder / CLIENT_PATH, folder / "scripts" / CLIENT_PATH):
         if (place / CLIENT_FILE).is_file():
             return place
@@ -112,7 +112,7 @@ class ShippedLibrary(ClientLibrary):
         self.events.record_all(self.ask_all(self.event_calls).results[0])
 
     def await_events(self) -> None:
-        """Nothing: they came with the counters."""
+        """Do nothing: they came with the counters."""
 
     def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
         data = {"start_paused": False, "core_id": -1, **stream_data(item)}

@@ -101,7 +101,7 @@ class Pipe:
 
 
 def plain_bytes(data: bytes, largest: int = LARGEST_ANSWER) -> bytes:
-    """*data*, unzipped where it is zipped. Raises ValueError where that is damaged or more than *largest* bytes."""
+    """Return *data* unzipped. Raises ValueError if it is damaged, or more than *largest* bytes then."""
     if len(data) < 8 or struct.unpack(">I", data[:4])[0] != MAGIC:
         return data
     length = struct.unpack(">I", data[4:8])[0]
