@@ -86,11 +86,18 @@ BAD_VALUES: Mapping[str, Answer] = {
 
 
 class HostileServer:
-    """*server* until :attr:`instead` has an answer for a method (``*``: every one); None as an answer is silence."""
+    """*server* until :attr:`instead` has an answer for a method (``*``: every one); None as an answer is silence.
+
+    ``inside``: answers to single calls of a method; the other calls of a message are answered by *server*.
+    """
 
     def __init__(self, server: TrexServer) -> None:
         self.instead: dict[str, Answer | None] = {}
+        self.inside: dict[str, Answer] = {}
+        self._methods: dict[int, str] = {}
         self.published: list[list[bytes]] = []
+        """What is published before each message of *server* that has :attr:`marker` in it."""
+        self.marker = b""
         self._over = threading.Event()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._front, self._events = self._context.socket(zmq.ROUTER), self._context.socket(zmq.XPUB)
@@ -111,24 +118,39 @@ class HostileServer:
             if self._front in ready:
                 self._request(self._front.recv_multipart())
             if self._back in ready:
-                self._front.send_multipart(self._back.recv_multipart())
+                *envelope, data = self._back.recv_multipart()
+                self._front.send_multipart([*envelope, self._changed(data) if self.inside else data])
             if self._events in ready:
                 self._source.send(self._events.recv())
             if self._source in ready:
-                for message in self.published:
+                own = self._source.recv_multipart()
+                for message in self.published if self.marker in own[0] else ():
                     self._events.send_multipart(message)
-                self._events.send_multipart(self._source.recv_multipart())
+                self._events.send_multipart(own)
 
     def _request(self, parts: list[bytes]) -> None:
         data = parts[-1]
         request = json.loads(plain_bytes(data))
-        names = {call["method"] for call in (request if isinstance(request, list) else [request])}
+        calls = request if isinstance(request, list) else [request]
+        names = {call["method"] for call in calls}
+        self._methods = {call["id"]: call["method"] for call in calls}
         chosen = next((name for name in self.instead if name in names or name == "*"), None)
         if chosen is None:
             self._back.send_multipart(parts)
         elif (make := self.instead[chosen]) is not None:
             answer = make(request)
             self._front.send_multipart([*parts[:-1], *(answer if isinstance(answer, list) else [answer])])
+
+    def _changed(self, data: bytes) -> bytes:
+        """Return the answers in *data* with those of :attr:`inside` in their places."""
+        answers = json.loads(data)
+        texts = list[bytes]()
+        for answer in answers if isinstance(answers, list) else [answers]:
+            make = self.inside.get(self._methods.get(answer["id"], ""))
+            text = make(answer) if make else json.dumps(answer).encode()
+            assert isinstance(text, bytes)
+            texts.append(text)
+        return b"[" + b",".join(texts) + b"]" if isinstance(answers, list) else texts[0]
 
     def close(self) -> None:
         """End it."""

@@ -323,7 +323,7 @@ class OwnLatency(Config):
 
 
 def own_latency(outcome: Outcome) -> OwnLatency | None:
-    """The latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
+    """Return the latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
     latencies = []
     for count in outcome.latency:
         spread = count.spread()

@@ -92,8 +92,9 @@ def traffic_files(profile: Profile, catalogue: Catalogue) -> dict[str, bytes]:
         _, path = catalogue.files[word]
         contents[_kept_file(word, path)] = read_file(path)
     if contents and profile.program is not None:
-        source = profile.program.source
-        kept = {**source.to_json(), "mac_dst": source.mac_dst, "answer": profile.program.answer}
+        source, program = profile.program.source, profile.program
+        kept = {**source.to_json(), "mac_dst": source.mac_dst, "answer": program.answer}
+        kept |= {"pattern": program.pattern} if program.pattern else {}
         contents[f"{PROGRAMS}/{word}.json"] = json.dumps(kept).encode()
     return contents
 

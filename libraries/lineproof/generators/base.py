@@ -84,7 +84,7 @@ class Direction:
 
 
 def directions_of(ports: Sequence[int], bidirectional: bool, pairs: int = 1) -> tuple[Direction, ...]:
-    """The directions of the first *pairs* port pairs of *ports*, pair by pair."""
+    """Return the directions of the first *pairs* port pairs of *ports*, pair by pair."""
     directions: list[Direction] = []
     for pair in range(pairs):
         first, second = ports[2 * pair : 2 * pair + 2]
@@ -175,7 +175,7 @@ class Abilities:
     fragments: bool = False
 
     def lacks(self, profile: Profile, bidirectional: bool, pairs: int = 1, *more: str) -> tuple[str, ...]:
-        """The abilities that this traffic needs, or that are in *more*, and that are not there."""
+        """Return the abilities that this traffic needs, or that are in *more*, and that are not there."""
         headers = profile.headers
         plain = headers.version == 4 and headers.transport == "udp" and not headers.tags and not headers.labels
         needed = {
@@ -241,7 +241,7 @@ class Generator(Protocol):
         keep: int = 0,
         rates: Sequence[float] = (),
     ) -> Outcome:
-        """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts.
+        """Measure one trial of the prepared profile: send for *duration* s, wait for the drain, read the counts.
 
         The last frames of each receiving port, *keep* at most, are in the outcome (only without *during*).
         *during* is called once every sending port has sent a frame (never, if one sends none). The outcome's reading
@@ -257,7 +257,7 @@ class Generator(Protocol):
         ...
 
     def burst(self, frames: int, pps: float) -> Outcome:
-        """Exactly *frames* frames of the prepared profile (no probes) from each sending port at *pps*, then the drain.
+        """Send *frames* frames of the prepared profile (no probes) from each port at *pps*, and wait for the drain.
 
         The outcome's load is *pps*, its duration *frames* / *pps*.
         """

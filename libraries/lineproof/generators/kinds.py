@@ -65,7 +65,7 @@ def _read(path: Path) -> type[GeneratorSettings]:
 
 
 def refusal(name: str, lacks: Lacks, programs: Folder) -> str:
-    """Why a generator of type *name* is refused: all that it lacks, and which kinds lack nothing of it."""
+    """Say why a generator of type *name* is refused: all that it lacks, and which kinds lack nothing of it."""
     able = list[str]()
     for kind, loaded in known_kinds(programs).items():
         try:

@@ -68,12 +68,12 @@ class Stream:
     """The destination MAC address that its frames carry; "": the port's, or as ``program`` says."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return it as plain data."""
         return asdict(self)
 
 
 def profile_streams(profile: Profile, direction: Direction, probe: Probe | None = None) -> tuple[Stream, ...]:
-    """The streams of *profile* for the sending port of *direction*: one per size or captured frame, and of *probe* too.
+    """Return the streams of *profile* for the sending port of *direction*: one per size, captured frame or probe.
 
     All carry the destination MAC address of *direction*, if it has one.
 
@@ -115,26 +115,31 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
 
 
 def burst_streams(profile: Profile, direction: Direction, frames: int) -> tuple[Stream, ...]:
-    """The streams of *profile* for the sending port of *direction*, limited to *frames* frames in all.
+    """Return the streams of *profile* for the sending port of *direction*, limited to *frames* frames in all.
 
     Each size has its share, to a whole frame.
     """
-    found, due = profile_streams(profile, direction), 0.0
+    steady, due = profile_streams(profile, direction), 0.0
     counts: list[int] = []
-    for stream in found:
+    for stream in steady:
         due += stream.share * frames
         counts.append(round(due) - sum(counts))
     counts[-1] += frames - sum(counts)
-    return tuple(replace(stream, burst=count) for stream, count in zip(found, counts, strict=True) if count)
+    return tuple(replace(stream, burst=count) for stream, count in zip(steady, counts, strict=True) if count)
 
 
 def probe_groups(profile: Profile, direction: Direction) -> list[int]:
-    """The packet groups of the probe frames of *direction*, one for each size: TRex has one stream in a group."""
+    """Return the packet groups of the probe frames of *direction*, one for each size.
+
+    TRex has one stream in a group.
+    """
     return [direction.tx_port + 1 + 256 * place for place in range(len(probe_shares(profile)))]
 
 
 def probe_shares(profile: Profile) -> dict[int, float]:
-    """The sizes of probe frames in bytes with FCS, and the share of each: as in the load, where it has room for probes.
+    """Return the sizes of probe frames in bytes with FCS, and the share of each.
+
+    They are as in the load, where it has room for probes.
 
     Raises ValueError for frames that cannot be probes.
     """
@@ -146,7 +151,7 @@ def probe_shares(profile: Profile) -> dict[int, float]:
 
 
 def probe_size(profile: Profile, frame: FrameClass) -> int:
-    """Bytes with FCS of probe frames among *frame*: at least headers, probe payload and FCS.
+    """Return the bytes with FCS of probe frames among *frame*: at least headers, probe payload and FCS.
 
     Raises ValueError for frames that cannot be probes.
     """
@@ -164,7 +169,7 @@ def probe_size(profile: Profile, frame: FrameClass) -> int:
 
 
 def sizes_sent(profile: Profile, probes: bool) -> tuple[int, int]:
-    """The smallest and the largest frames in bytes with FCS, *probes* among them or not."""
+    """Return the smallest and the largest frames in bytes with FCS, *probes* among them or not."""
     sizes = {frame.size for frame in profile.frames}
     if profile.program is not None:
         sizes |= {size for streams in profile.program.directions for row in streams for size, _ in row.sizes}
@@ -184,7 +189,7 @@ def _variables(flows: Flows, headers: Headers) -> tuple[Variable, ...]:
 
 
 def frame_bytes(size: int, flows: Flows, headers: Headers | None = None) -> bytes:
-    """The first frame of *size* bytes with FCS, but without the FCS. Raises ValueError if the headers do not fit."""
+    """Return the first frame of *size* bytes with FCS, without the FCS. Raises ValueError for too long headers."""
     headers = headers or Headers()
     payload = size - FCS - headers.size
     if payload < 0:
@@ -202,7 +207,7 @@ def frame_bytes(size: int, flows: Flows, headers: Headers | None = None) -> byte
 
 
 def _headers_before_ip(headers: Headers) -> bytes:
-    """Tags, EtherType and labels, between MAC addresses and IP."""
+    """Return tags, EtherType and labels, which are between MAC addresses and IP."""
     tags = b"".join(struct.pack("!HH", ethertype, vlan) for ethertype, vlan in headers.tags)
     if not headers.labels:
         return tags + struct.pack("!H", _ETHERTYPES[headers.version])
@@ -212,7 +217,7 @@ def _headers_before_ip(headers: Headers) -> bytes:
 
 
 def _segment(flows: Flows, headers: Headers, addresses: bytes, payload: bytes) -> bytes:
-    """UDP or TCP. A required checksum is the first frame's: routers do not check it (RFC 1812)."""
+    """Return UDP or TCP. A required checksum is the first frame's: routers do not check it (RFC 1812)."""
     ports = struct.pack("!HH", flows.source_port, flows.destination_port)
     length = headers.size - headers.ip - IP[headers.version] + len(payload)
     if headers.transport == "udp":

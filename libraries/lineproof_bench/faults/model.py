@@ -269,7 +269,7 @@ class FaultyModel(ModelBackend):
 
     def _count(self, now: float) -> None:
         active, seconds = self._schedule.active, now - self._last
-        before = self._arrived() if active else {}
+        before = self._arrived() if any(fault.kind in _OF_ARRIVED for fault in active) else {}
         super()._count(now)
         for fault in active:
             if fault.kind in _OF_ARRIVED:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -22,14 +23,17 @@ import pytest
 from lineproof.core.trial import DURING_READING, Load, Tolerance, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction, Probe
+from lineproof.generators.trex.client.sockets import plain_bytes
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.system.children import environment
+from lineproof_bench.server.rpc import Dispatcher
 from support.catalogue import CATALOGUE
 from support.embedded_server import EmbeddedServer, embedded_server
 from support.leftovers import runs
 from support.paths import VARIABLES
 from support.patience import wait_until
 from support.server_support import FakeBackend, serving
+from support.trex_profile_support import sending
 
 pytestmark = pytest.mark.slow
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
@@ -94,6 +98,30 @@ def test_frames_of_both_directions_are_counted(testbed: Testbed, client: str) ->
         [direction] = generator.measure(Load(50_000), 0.1).directions
         assert (direction.tx_port, direction.offered, direction.offered_bytes) == (0, 5000, 5000 * 64)
     assert children() == before
+
+
+def test_a_trial_asks_once_before_its_traffic_and_once_after_it(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    messages, handle = list[set[str]](), Dispatcher.handle
+
+    def kept(dispatcher: Dispatcher, request: bytes) -> bytes:
+        calls = json.loads(plain_bytes(request))
+        messages.append({call["method"] for call in (calls if isinstance(calls, list) else [calls])})
+        return handle(dispatcher, request)
+
+    with sending(FakeBackend(), client) as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK), Probe(100.0, times=False))
+        generator.measure(Load(1000), 0.1)
+        with monkeypatch.context() as patched:
+            patched.setattr(Dispatcher, "handle", kept)
+            generator.measure(Load(1000), 0.1)
+    # how often counters are read while frames are sent, and links looked at on a busy machine, is a matter of time
+    meanwhile = {"ping", "get_port_stats", "get_async_events"}, {"get_port_status"}, {"get_utilization"}
+    told = [names for names in messages if not any(names <= some for some in meanwhile)]
+    outside = {"ping", "get_global_stats", "get_port_stats", "get_port_status", "get_utilization"}
+    outside |= {"get_port_xstats_values"} | ({"get_async_events"} if client != "pypi" else set())
+    assert told[:2] == [{"remove_all_streams", "add_stream"}] * 2
+    assert told[2] == outside and "start_traffic" in told[3] and told[4] == outside | {"get_pgid_stats"}
+    assert told[5:6] == ([{"publish_now"}] if client == "pypi" else [])
 
 
 def test_received_frames_are_captured(testbed: Testbed) -> None:

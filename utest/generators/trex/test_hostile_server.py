@@ -117,6 +117,7 @@ def trial(generator: TrexGenerator, hostile: HostileServer) -> str:
         said = sentence(error, f"127.0.0.1:{hostile.rpc_port}")
     finally:
         hostile.instead.clear()
+        hostile.inside.clear()
         hostile.published = []
     generator.stop()
     assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
@@ -132,24 +133,35 @@ def test_a_trial_names_the_server_that_answers_nonsense(
 
 
 @pytest.mark.parametrize("name", BAD_VALUES)
-@pytest.mark.parametrize("method", ["get_port_status", "get_utilization"])
+@pytest.mark.parametrize("method", ["get_port_status", "get_utilization", "get_global_stats", "get_port_xstats_values"])
 def test_a_trial_names_the_server_whose_values_are_none(
     opened: TrexGenerator, hostile: HostileServer, name: str, method: str
 ) -> None:
-    hostile.instead[method] = BAD_VALUES[name]
+    hostile.inside[method] = BAD_VALUES[name]
     trial(opened, hostile)
 
 
 @pytest.mark.parametrize("value", ["-1", "0.5", '"5"', "null", "1e300", "18446744073709551616", "true"])
 def test_a_counter_that_is_none_is_named(opened: TrexGenerator, hostile: HostileServer, value: str) -> None:
-    text = '{"name":"trex-global","type":0,"baseline":false,"data":{"opackets-0":' + value + "}}"
-    # every message that the server itself publishes follows this one: only this reaches the client
+    hostile.inside["get_port_stats"] = result('{"opackets":' + value + "}")
+    assert "its counter opackets of port 0 is" in trial(opened, hostile)
+
+
+def test_published_events_that_are_none_are_left_out(opened: TrexGenerator, hostile: HostileServer) -> None:
     hostile.published = [
-        [text.encode()],
         [b'{"name":"trex-event","type":4,"data":{"port_id":"x"}}'],
         [b'{"name":"trex-event","type":8,"data":{"port_id":10000000000000,"attr":[]}}'],
     ]
-    trial(opened, hostile)
+    assert trial(opened, hostile) == ""
+
+
+def test_what_is_published_until_the_last_counters_is_of_the_trial(
+    opened: TrexGenerator, hostile: HostileServer
+) -> None:
+    hostile.published, hostile.marker = [[b'{"name":"trex-event","type":7,"data":{"port_id":1}}']], b"trex-barrier"
+    outcome = opened.measure(Load(1000), 0.1)
+    hostile.published, hostile.marker = [], b""
+    assert {problem.detail for problem in outcome.problems} == {"port 1 reports an error"}
 
 
 def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:

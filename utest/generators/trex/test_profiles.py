@@ -370,3 +370,4 @@ def test_a_sentence_with_such_traffic_on_the_simulated_testbed(tmp_path: Path, m
     (kept,) = (json.loads(each["text"]) for each in inputs if each["name"] == "programs/ours.json")
     assert kept["file"] == "ours.py" and len(kept["sha256"]) == 64
     assert kept["client"].startswith("trex-stl-lib 0.3")
+    assert kept["pattern"].startswith("6 of 6 streams of the file are bursts")

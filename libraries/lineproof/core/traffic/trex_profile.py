@@ -37,13 +37,15 @@ _EXPECTED = "expected continuous streams (STLTXCont) that start within 1 ms,"
 class ProgramStream:
     """A stream. ``text``: JSON for TRex's ``add_stream``; ``frame``: the first one, without FCS.
 
-    ``share`` of the frames, 0..1; ``sizes``: (bytes with FCS, share of the stream's frames).
+    ``share`` of the frames, 0..1; ``sizes``: (bytes with FCS, share of the stream's frames). ``is_steady``: the file
+    sends it all the time, too.
     """
 
     text: str
     frame: bytes
     share: float
     sizes: tuple[tuple[int, float], ...]
+    is_steady: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,17 @@ class TrexProfile:
     directions: tuple[tuple[ProgramStream, ...], tuple[ProgramStream, ...]]
     one_direction_reason: str
     answer: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def pattern(self) -> str:
+        """How the frames are sent in another pattern than the file's; "": in its own."""
+        streams = [stream for direction in self.directions for stream in direction]
+        if not (others := sum(not stream.is_steady for stream in streams)):
+            return ""
+        return (
+            f"{others} of {len(streams)} streams of the file are bursts, or follow others; here they are sent all the"
+            " time, in the ratio of their frames"
+        )
 
     def sizes(self) -> tuple[tuple[int, float], ...]:
         """Frame sizes (bytes with FCS) of the first direction, each with its share of the frames."""
@@ -139,12 +152,14 @@ class _Row:
     sizes: tuple[tuple[int, float], ...]
     weight: float
     unit: str
+    is_steady: bool
 
     def stream(self, total: float) -> ProgramStream:
         """It as a continuous stream; *total*: the weight of all streams."""
         share = self.weight / total
         mode = {"type": "continuous", "rate": {"type": "pps", "value": share}}
-        return ProgramStream(json.dumps({**self.data, "mode": mode}), self.frame, share, self.sizes)
+        text = json.dumps({**self.data, "mode": mode})
+        return ProgramStream(text, self.frame, share, self.sizes, self.is_steady)
 
 
 def _read_direction(direction: Mapping[str, Any], source: ProfileSource) -> tuple[ProgramStream, ...]:
@@ -214,7 +229,7 @@ def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
         raise ValueError("it has no frames")
     data = {key: value for key, value in item.items() if key not in ("name", "next", "stream_id")}
     data |= {"flags": flags} | ({} if steady else {"isg": 0.0, "self_start": True, "action_count": 0})
-    return _Row({**data, "next_stream_id": -1}, frame, sizes, weight, unit)
+    return _Row({**data, "next_stream_id": -1}, frame, sizes, weight, unit, steady)
 
 
 def _sizes(name: str, instructions: Sequence[Mapping[str, Any]], length: int) -> tuple[tuple[int, float], ...]:

@@ -70,7 +70,7 @@ class Span(NamedTuple):
         return Span(self.begins, ended - seconds, self.begins + seconds, ended)
 
     def here(self, ahead: tuple[float, float]) -> Span:
-        """By the clock of this machine, which the host's is *ahead* of by so many seconds, at least and at most."""
+        """Return it by this machine's clock. *ahead*: s by which the host's clock is ahead of it, least and most."""
         least, most = ahead
         return Span(self.begins - most, self.began - least, self.ends - most, self.ended - least)
 
@@ -163,7 +163,7 @@ class Port:
         return self.order(command, limit)()
 
     def order(self, command: str, limit: float = COMMAND_LIMIT) -> Callable[[], str]:
-        """Have *command* run; the function that is returned waits for its end, as :meth:`ask`."""
+        """Order *command* to run; the function that is returned waits for its end, as :meth:`ask`."""
         mark = f"@@{secrets.token_hex(6)}"
         # if that fails, its output ends too, and says why
         self._shell.send(f"{command}\nprintf '\\n{mark} %s\\n' \"$?\"")
@@ -207,7 +207,7 @@ class Port:
     # -- programs ------------------------------------------------------------------------------------------------------
 
     def await_end(self, name: str, limit: float) -> Ran:
-        """How the program *name* of ``start`` ended, within *limit* s. Raises TestbedError."""
+        """Wait for the end of the program *name* of ``start``, within *limit* s. Raises TestbedError."""
         until = time.monotonic() + limit
         while not (answer := self.ask(f"ended {name}")):
             if time.monotonic() > until:
@@ -221,7 +221,7 @@ class Port:
         return Ran(int(status), output, cpu if spent else None)
 
     def watched_span(self) -> Span | None:
-        """When the interface sent, of ``watch_sending``; None: it sent nothing. Raises TestbedError."""
+        """Return when the interface sent, of ``watch_sending``; None: it sent nothing. Raises TestbedError."""
         seen = self.await_end("watch", WATCH_LIMIT).output
         moments = re.search(r"^sent((?: [0-9]+\.[0-9]{6}){4})?$", seen, re.MULTILINE)
         if moments is None:
@@ -231,15 +231,15 @@ class Port:
     # -- what is read of the interface and its host --------------------------------------------------------------------
 
     def facts(self) -> Mapping[str, str]:
-        """:data:`FACTS` of the interface, ``speed`` in Mbit/s; "" if not known. Raises TestbedError."""
+        """Return :data:`FACTS` of the interface, ``speed`` in Mbit/s; "" if not known. Raises TestbedError."""
         return dict(zip(FACTS, self.ask("facts").split("\n"), strict=False))
 
     def counters(self) -> dict[str, int]:
-        """:data:`COUNTERS` of the interface, bytes with FCS. Raises TestbedError."""
+        """Return :data:`COUNTERS` of the interface, bytes with FCS. Raises TestbedError."""
         return dict(zip(COUNTERS, map(int, self._numbers("counters", len(COUNTERS))), strict=True))
 
     def clock(self) -> tuple[float, float]:
-        """The least and the most seconds by which the host's clock is ahead of this machine's. Raises TestbedError."""
+        """Return by how many seconds, least and most, the host's clock is ahead. Raises TestbedError."""
         if self.place.login is None:
             return 0.0, 0.0
         before = time.time()

@@ -51,7 +51,7 @@ class ClientProcess:
         return self._process.pid
 
     def call(self, command: str, limit: float, arguments: Mapping[str, Any] | None = None) -> Any:
-        """The answer to *command* within *limit* s. Raises ClientError for an error in the answer.
+        """Return the answer to *command* within *limit* s. Raises ClientError for an error in the answer.
 
         If the process has ended or does not answer in time, raises TestbedError and kills it.
         """

@@ -63,7 +63,7 @@ class ServerFacts:
 
 
 def ask_server(server: str, sync_port: int) -> ServerFacts:
-    """The facts of the server. Raises TestbedError if none answers within 7 s, with a fix."""
+    """Return the facts of the server. Raises TestbedError if none answers within 7 s, with a fix."""
     where = f"{server}:{sync_port}"
     try:
         socket.create_connection((server, sync_port), CONNECT_LIMIT).close()
@@ -90,7 +90,7 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
 
 
 def call_server(server: str, port: int, method: str, parameters: Mapping[str, object]) -> Any:
-    """The server's result of a single request. Raises Refusal for its error, TestbedError if no answer comes."""
+    """Return the server's result of a single request. Raises Refusal for its error, TestbedError if no answer comes."""
     where = f"{server}:{port}"
     wrong = f"something listens at {where}, but it does not answer like a TRex server within {HANDSHAKE_LIMIT:g} s"
     with closing(Pipe(f"tcp://{where}")) as pipe:
@@ -114,7 +114,7 @@ FetchClient = Callable[[ServerFacts], Path]
 
 
 def choose_client(server: ServerFacts, client: str, fetch: FetchClient | None = None) -> Path | None:
-    """The folder of the client to use; None: trex-stl-lib 0.3 of PyPI. Raises TestbedError, one sentence.
+    """Return the folder of the client to use; None: trex-stl-lib 0.3 of PyPI. Raises TestbedError, one sentence.
 
     *client*: ``pypi``, ``from server``, a folder, or "": the PyPI client if the server accepts it, else the
     installation of TREX_HOME, else the server's own client. The handshake shows whether it fits (:func:`misfit`).
@@ -144,7 +144,7 @@ def choose_client(server: ServerFacts, client: str, fetch: FetchClient | None = 
 
 
 def named_client(client: str) -> Path:
-    """The folder *client* that a testbed file names. Raises TestbedError if it has no TRex client."""
+    """Return the folder *client* that a testbed file names. Raises TestbedError if it has no TRex client."""
     folder = Path(client).expanduser()
     if client_folder(folder) is None:
         raise TestbedError(
@@ -206,12 +206,12 @@ def fetch_client(login: Login, home: str, server: ServerFacts) -> Path:
 
 
 def copies_folder() -> Path:
-    """The folder of the copies."""
+    """Return the folder of the copies."""
     return cache_folder() / "trex-client"
 
 
 def latest_copy() -> Path | None:
-    """The newest copy of any release, or None."""
+    """Return the newest copy of any release, or None."""
     with suppress(OSError, TestbedError):
         return max(copies_folder().glob("trex-*"), key=lambda copy: copy.stat().st_mtime, default=None)
     return None

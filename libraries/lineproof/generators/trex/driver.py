@@ -231,7 +231,7 @@ class TrexGenerator(Generator):
         keep: int = 0,
         rates: Sequence[float] = (),
     ) -> Outcome:
-        """One trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome.
+        """Measure one trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome.
 
         A trial with *during* has no latency, and keeps no frames. TRex keeps frames in software: on a card that counts
         in hardware at low loads only.
@@ -270,7 +270,7 @@ class TrexGenerator(Generator):
         return {port: Heard(one["frames"], kept[port], one["group_frames"]) for port, one in heard}
 
     def burst(self, frames: int, pps: float) -> Outcome:
-        """*frames* frames from each sending port at *pps*, with TRex's single bursts. Raises TestbedError."""
+        """Send *frames* frames from each sending port at *pps*, with TRex's single bursts. Raises TestbedError."""
         if frames < 1:
             raise TestbedError(f"a burst needs at least 1 frame, not {frames}")
         load, seconds, prepared = Load(pps), frames / pps, self._required
@@ -316,7 +316,7 @@ class TrexGenerator(Generator):
         return StepDown(outcome, second, before, after, tuple(samples), (slowest, fastest))
 
     def round_trips(self) -> list[float]:
-        """Seconds of some requests for counters and their answers. Raises TestbedError."""
+        """Return the seconds of some requests for counters and their answers. Raises TestbedError."""
         return list(self._ask("distance"))
 
     def stop(self) -> None:
@@ -484,7 +484,7 @@ class TrexLive:
 def _streams_by_port(
     directions: Sequence[Direction], streams_of: Callable[[Direction], Sequence[Stream]]
 ) -> dict[int, list[dict[str, Any]]]:
-    """The streams of each direction as data, by sending port."""
+    """Return the streams of each direction as data, by sending port."""
     return {direction.tx_port: [item.to_json() for item in streams_of(direction)] for direction in directions}
 
 
@@ -493,7 +493,7 @@ def _owners_text(owners: Mapping[int, str]) -> str:
 
 
 def connection_error(error: ClientError, async_port: int, server: ServerFacts, folder: Path | None) -> TestbedError:
-    """*error* of the client's process that connects and acquires ports, for a person. *folder*: of its library."""
+    """Return *error* of the client's process, which connects and acquires, for a person. *folder*: of its library."""
     words = f"the TRex server at {server.where}: {error}"
     if error.kind == "install":
         words = f"{error}; expected trex-stl-lib 0.3 and what it requires: pip install trex-stl-lib==0.3"

@@ -48,7 +48,7 @@ def make_outcome(
     rates: Mapping[int, float] | None = None,
     speeds: Mapping[int, float] | None = None,
 ) -> Outcome:
-    """The outcome of a trial from its *counts*, with the problems that they show.
+    """Return the outcome of a trial from its *counts*, with the problems that they show.
 
     *rates*: frames/s by sending port, where they differ. *speeds*: of links, bit/s by port, where they are known.
 
@@ -224,7 +224,7 @@ cards update theirs once a second); so many readings show what is always under w
 def sending_bounds(
     first: float, ended: float, snapshots: Sequence[Snapshot], offered: Mapping[int, int]
 ) -> tuple[float, float]:
-    """Least and most s in which the frames *offered* by port were sent: as many intervals as frames.
+    """Return least and most s in which the frames *offered* by port were sent: as many intervals as frames.
 
     *first*: a time before the first frame, *ended*: one after the last. No rate is taken for granted: a generator that
     waits for its CPU sends more slowly then.

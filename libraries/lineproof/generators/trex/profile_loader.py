@@ -46,7 +46,7 @@ class TrexProfileLoader:
         self._loaded: dict[tuple[Path, str, str, str], TrexProfile] = {}
 
     def __call__(self, path: Path, entry: TrexFile) -> TrexProfile:
-        """The streams of *path* with the tunables of *entry*. Raises ConfigError, or TestbedError without a library."""
+        """Return the streams of *path* with *entry*'s tunables. Raises ConfigError; TestbedError without a library."""
         path = Path(os.path.normpath(path.absolute()))
         content = read_file(path, LARGEST_PROFILE)
         digest = hashlib.sha256(content).hexdigest()
@@ -62,7 +62,7 @@ class TrexProfileLoader:
         return self._loaded[key]
 
     def _folder(self) -> Path | None:
-        """The client that loads profiles: the testbed's, TREX_HOME's, the latest copy of a server's; None: PyPI's."""
+        """Return the client: the testbed's, TREX_HOME's, or the latest copy of a server's; None: PyPI's."""
         if self._client not in ("", PYPI, FROM_SERVER):
             return named_client(self._client)
         home = os.environ.get(HOME_VARIABLE, "")
@@ -70,7 +70,7 @@ class TrexProfileLoader:
 
 
 def run_profile(path: Path, entry: TrexFile, folder: Path | None) -> Mapping[str, Any]:
-    """The answer of :mod:`.client.profile_program` for the profile *path*. Raises as :class:`TrexProfileLoader`."""
+    """Return the answer of :mod:`.client.profile_program` for *path*. Raises as :class:`TrexProfileLoader`."""
     request = json.dumps({"file": str(path), "tunables": entry.words, "named": entry.named})
     argv = children.python(MODULE, request, *([] if folder is None else [str(folder.absolute())]))
     try:

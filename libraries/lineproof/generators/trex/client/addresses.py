@@ -77,7 +77,7 @@ class Question:
         return bytes(packet / asked).ljust(_SHORTEST, b"\0")
 
     def answer(self, frame: bytes) -> str:
-        """The MAC address in *frame*, without FCS, if it answers this question; else ""."""
+        """Return the MAC address in *frame*, without FCS, if it answers this question; else ""."""
         from scapy.layers import inet6, l2
 
         packet, mac = l2.Ether(frame.ljust(_SHORTEST, b"\0")), ""
@@ -123,7 +123,7 @@ def question_of(port: int, status: Mapping[str, Any], own_mac: str, named: NextH
 def find_next_hops(
     ask: Callable[..., Any], fetch: Fetch, questions: Sequence[Question], check_cancelled: Callable[[], None]
 ) -> dict[int, str]:
-    """The MAC addresses by port; a port whose next hop is silent is missing. The ports are in service mode.
+    """Return the MAC addresses by port; a port whose next hop is silent is missing. The ports are in service mode.
 
     *ask* is a request to the server; *fetch* that for the frames of a capture by CAPTURE_FILTER. Raises Refusal if two
     machines answer one question, and what *check_cancelled* raises.
@@ -150,7 +150,7 @@ def find_next_hops(
 
 
 def silence(questions: Sequence[Question]) -> str:
-    """Why nothing was sent, where nobody answers *questions*; and what to do."""
+    """Say why nothing was sent, where nobody answers *questions*; and what to do."""
     return (
         f"nobody answers for {', '.join(map(str, questions))}, asked {TRIES} times in {TRIES * TRY_SECONDS:g} s;"
         " expected that the router's interfaces are up and have these addresses; if not, fix each where it comes from"

@@ -25,7 +25,7 @@ FLOW_CONTROL = {0: "off", 1: "rx", 2: "tx", 3: "rx and tx"}
 
 
 def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, Any]:
-    """MAC, speed in bit/s, link, driver and owner of a port, PCI address and description of its card.
+    """Return MAC, speed in bit/s, link, driver and owner of a port, PCI address and description of its card.
 
     ``destination``: the MAC address that the port sends to; "" if unknown. ``measures``: what it can measure of
     received frames; None if unknown. ``numa``: the node of its card; None if unknown. ``cores`` that send for it.
@@ -92,7 +92,7 @@ def _count(counters: Mapping[str, Any], name: str, port: int) -> int:
 
 
 def moment(answer: Mapping[str, Any]) -> float:
-    """The time by the server's own clock, s, in its answer to ``ping`` or ``start_traffic``. Raises ValueError."""
+    """Return the server's own time, s, in its answer to ``ping`` or ``start_traffic``. Raises ValueError."""
     seconds = float(answer["ts"])
     if not math.isfinite(seconds):
         raise ValueError(f"its time is {seconds}")
@@ -113,7 +113,7 @@ PORTS = range(256)
 
 
 def plain_message(error: object) -> str:
-    """The text of an error or result of the library in one line. Its errors fail in ``str()`` and have colours."""
+    """Return an error or result of the library as one line. Its errors fail in ``str()`` and have colours."""
     text = getattr(error, "msg", None)
     if text is None and hasattr(error, "rc_list"):
         text = "; ".join(str(item.data) for item in error.rc_list if not item.rc)
@@ -125,7 +125,9 @@ def plain_message(error: object) -> str:
 
 
 def peak_load(cores: Iterable[Sequence[float]], seconds: float) -> float | None:
-    """The highest load of a core in the last *seconds* (at least the last whole one), in per cent; None: not reported.
+    """Return the highest load of a core in the last *seconds*, in per cent; None: not reported.
+
+    At least the last whole second counts.
 
     *cores*: the load of each second, the latest first. A mean would hide a core that falls behind.
     """
@@ -134,7 +136,7 @@ def peak_load(cores: Iterable[Sequence[float]], seconds: float) -> float | None:
 
 
 def peak_load_during(cores: Iterable[Sequence[float]], ago: float, took: float, second: float) -> float | None:
-    """The highest possible load of a core, in per cent, in a time of *took* s that ended *ago* s ago; None: unknown.
+    """Return the highest possible load of a core, in per cent, in *took* s that ended *ago* s ago; None: unknown.
 
     *cores*: the loads of periods of *second* s, the latest first, which ends now. Of a period that is partly outside
     of the time, as much work as possible counts.

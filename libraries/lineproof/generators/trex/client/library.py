@@ -12,9 +12,9 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar
 
 from ....core.counter_names import is_error, is_group_count, is_pause
@@ -42,6 +42,29 @@ CORES_OF_SIDE = (0x5555555555555555, 0xAAAAAAAAAAAAAAAA)
 Call = tuple[str, dict[str, Any]]
 """A method of the server and its parameters."""
 
+TOTALS: Call = ("get_global_stats", {})
+"""Asks for full transmit queues and the load of the receiving core."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All that is asked of a server at once while nothing is sent: :attr:`cards` between two readings of counters.
+
+    Some cards clear counters by a reading of their own ones that the server reads too.
+    """
+
+    first: CounterReading
+    last: CounterReading
+    cards: Mapping[int, Mapping[str, int]]
+    """The cards' own counters of errors, pause frames and frames to a group, by port."""
+    links_down: set[int]
+    """Ports without a link."""
+    loads: list[list[float]]
+    """See :func:`core_loads`."""
+    groups: Mapping[str, Any] = field(default_factory=dict)
+    """The server's counts of packet groups."""
+
 
 class ClientLibrary(ABC):
     """A connection to one TRex server. Methods raise :class:`.service.Refusal`, or ValueError for a strange answer.
@@ -57,6 +80,8 @@ class ClientLibrary(ABC):
     """Parameters of a request about all traffic of a port, instead."""
     on_status: ClassVar[Mapping[str, Any]] = {}
     """Parameters of a request for the status of a port, beside the port."""
+    event_calls: Sequence[Call] = ()
+    """Calls that fetch the server's events with the counters."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
@@ -73,6 +98,8 @@ class ClientLibrary(ABC):
         self._next_hops: dict[int, NextHop] = {}
         self._promiscuous = False
         self._captures: set[int] = set()
+        self._loaded = set[int]()
+        """The ports that may have streams."""
         self._card_names: dict[int, tuple[str, ...]] = {}
         """The names of each card's own counters; empty: it has none."""
 
@@ -109,7 +136,8 @@ class ClientLibrary(ABC):
         for number in ports:
             if number not in self._client.ports:
                 raise Refusal("request", f"the server has no port {number}; it has {sorted(self._client.ports)}")
-        return [{"index": port, **answers.port_facts(self._status(port), self._static(port))} for port in ports]
+        statuses = self._statuses(ports).items()
+        return [{"index": port, **answers.port_facts(status, self._static(port))} for port, status in statuses]
 
     @property
     def held(self) -> list[int]:
@@ -142,24 +170,20 @@ class ClientLibrary(ABC):
         finally:  # one that fails may hold some of them
             handlers = {port: self._client.ports[port].handler for port in ports}
             self._handlers = {port: str(handler) for port, handler in handlers.items() if handler}
-        for port in ports:
-            self._ask_port("stop_traffic", port, **self.on_all)
-            self._ask_port("remove_all_streams", port, **self.on_port)
+        self._ask_each("stop_traffic", ports, **self.on_all)
+        self._ask_each("remove_all_streams", ports, **self.on_port)
         self._leave_service_mode(ports)
-        for port in ports:
-            self._set_promiscuous(port, promiscuous)
-        self._promiscuous = promiscuous
+        self._set_promiscuous(ports, promiscuous)
         return self._handlers
 
     def close(self) -> bool:
         """Stop the traffic, release the ports, disconnect; return whether no port is held any more."""
         with contextlib.suppress(Exception):
             self.stop_traffic()
-            for port in self.held:
-                if self._promiscuous:
-                    self._set_promiscuous(port, False)
-                with _ignored_refusals():
-                    self._ask_port("release", port)
+            if self._promiscuous:
+                self._set_promiscuous(self.held, False)
+            with _ignored_refusals():
+                self._ask_each("release", self.held)
             self._handlers = {}
         with contextlib.suppress(Exception):
             self._client.conn.disconnect()
@@ -169,12 +193,11 @@ class ClientLibrary(ABC):
 
     def core_loads(self) -> list[list[float]]:
         """Load of each sending core in per cent of each second, the latest first (up to 20)."""
-        cores = self.ask("get_utilization").get("cpu") or ()
-        return [[float(load) for load in core.get("history") or ()] for core in cores]
+        return core_loads(self.ask("get_utilization"))
 
     def check_links(self, ports: Sequence[int]) -> None:
         """Ask whether the links of *ports* are up; the answers go to :attr:`events`."""
-        self.events.links_down |= {port for port in ports if not self._status(port)["attr"]["link"]["up"]}
+        self.events.links_down |= _without_link(self._statuses(ports))
 
     def check_cancelled(self) -> None:
         """Stop the traffic and raise Refusal if whatever waits shall end."""
@@ -185,16 +208,14 @@ class ClientLibrary(ABC):
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     def replace_streams(self, items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams by *items*: :class:`lineproof.generators.streams.Stream` as data, by port.
-
-        Asks for the MAC addresses that the ports need and do not know (:mod:`.addresses`).
-        """
-        self._find_destinations(sorted(port for port, rows in items.items() if not all(r["destination"] for r in rows)))
-        for port in self.held:
+        """Replace all streams by *items*: :class:`lineproof.generators.streams.Stream` as data, by port."""
+        for port in sorted(self._loaded | items.keys()):
             about, streams = self._about(port), enumerate(items.get(port, ()), 1)
             adding = [("add_stream", {**about, "stream_id": n, "stream": self._stream(item)}) for n, item in streams]
+            self._loaded.add(port)
             with self._named_holders():
                 self.ask_all([("remove_all_streams", about), *adding])
+        self._loaded = set(items)
 
     def start(self, rates: Mapping[int, float], duration: float, gap: float) -> tuple[float, CounterReading]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters then.
@@ -210,7 +231,7 @@ class ClientLibrary(ABC):
         while True:
             try:
                 with self._named_holders():
-                    asked, sent, results = self.ask_all([*calls, *self._reading(self.held)], gap)
+                    reply = self.ask_all([*calls, *self._reading()], gap)
             except Refusal as refusal:
                 if refusal.kind != "refused":
                     raise
@@ -219,8 +240,8 @@ class ClientLibrary(ABC):
                     raise
                 time.sleep(BUSY_WAIT)
             else:
-                reply = Reply(asked, sent[len(calls) :], results[len(calls) :])
-                return answers.moment(results[0]), self._counters_read(self.held, reply)
+                counters = self._counters_read(reply.results[len(calls) :], reply.asked)
+                return answers.moment(reply.results[0]), counters
 
     @contextlib.contextmanager
     def _named_holders(self) -> Iterator[None]:
@@ -229,13 +250,13 @@ class ClientLibrary(ABC):
             yield
         except Refusal as refusal:
             if refusal.kind == "refused" and ("owned" in str(refusal) or "acquire" in str(refusal)):
-                holders = {port: self._status(port).get("owner") or "nobody" for port in self.held}
+                holders = {port: status.get("owner") or "nobody" for port, status in self._statuses(self.held).items()}
                 named = "; ".join(f"port {port} is held by '{who}' now" for port, who in holders.items())
                 raise Refusal("taken", named) from refusal
             raise
 
     def core_mask(self, port: int, sending: Container[int]) -> int:
-        """The cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
+        """Return the cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
         shared = self._pins_cores and port ^ 1 in sending and len(self.ports([port])[0]["cores"]) > 1
         return CORES_OF_SIDE[port % 2] if shared else ALL_CORES
 
@@ -246,40 +267,56 @@ class ClientLibrary(ABC):
 
     def stop_traffic(self) -> None:
         """Stop all traffic of the held ports."""
-        for port in self.held:
-            with _ignored_refusals():
-                self._ask_port("stop_traffic", port, **self.on_all)
+        with _ignored_refusals():
+            self._ask_each("stop_traffic", self.held, **self.on_all)
 
     # -- counters ------------------------------------------------------------------------------------------------------
 
-    def read_counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> CounterReading:
-        """Counters of the held ports, of packet *groups*, and the own ones of the cards of the ports *cards*."""
+    def read_counters(self, groups: Sequence[int] = ()) -> CounterReading:
+        """Return the counters of the held ports, and of packet *groups*."""
         self.check_cancelled()
-        of_cards = self._of_cards(cards)
-        more = [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
-        asked, sent, results = self.ask_all([*self._reading(self.held), *more])
-        last = results.pop() if groups else {}
-        return replace(self._counters_read(self.held, Reply(asked, sent, results)), groups=dict(last), cards=of_cards)
+        asked, results = self.ask_all([*self._reading(), TOTALS, *_of_groups(groups)])
+        counts = dict(results.pop()) if groups else {}
+        totals = results.pop()
+        return replace(self._counters_read(results, asked, totals), groups=counts)
 
-    def _of_cards(self, ports: Sequence[int]) -> dict[int, dict[str, int]]:
-        """The cards' own counters of errors, pause frames and frames to a group, where there are any."""
+    def survey(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Survey:
+        """Ask at once for all that is known of *ports* while nothing is sent, and of packet *groups*."""
+        self.check_cancelled()
+        reading, names = self._reading(), self._names_of_cards(ports)
+        counts, status = [("get_port_xstats_values", {"port_id": port}) for port in names], self._status_calls(ports)
+        calls = [TOTALS, *reading, *counts, *reading, ("get_utilization", {}), *status, *_of_groups(groups)]
+        asked, results = self.ask_all(calls)
+
+        def next_results(number: int) -> list[Any]:
+            part = results[:number]
+            del results[:number]
+            return part
+
+        (totals,), cards = next_results(1), dict[int, dict[str, int]]()
+        first = self._counters_read(next_results(len(reading)), asked, totals)
+        for (port, of_card), row in zip(names.items(), next_results(len(names)), strict=True):
+            pairs = zip(of_card, row["xstats_values"], strict=False)
+            cards[port] = {name: int(count) for name, count in pairs if _is_kept(name)}
+        last, (loads,) = self._counters_read(next_results(len(reading)), asked, totals), next_results(1)
+        down = _without_link(dict(zip(ports, next_results(len(ports)), strict=True)))
+        return Survey(first, last, cards, down, core_loads(loads), results[0] if results else {})
+
+    def _names_of_cards(self, ports: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """Return the names of the cards' own counters, by port; of those *ports* that have any."""
         for port in ports:
             if port not in self._card_names:
                 self._card_names[port] = ()
-                with contextlib.suppress(Exception):
-                    self._card_names[port] = tuple(self.ask("get_port_xstats_names", port_id=port)["xstats_names"])
-        calls = [("get_port_xstats_values", {"port_id": port}) for port in ports if self._card_names[port]]
-        counts = dict[int, dict[str, int]]()
-        with contextlib.suppress(Exception):
-            for (_, about), row in zip(calls, self.ask_all(calls).results if calls else (), strict=True):
-                pairs = zip(self._card_names[about["port_id"]], row["xstats_values"], strict=False)
-                counts[about["port_id"]] = {name: int(count) for name, count in pairs if _is_kept(name)}
-        return counts
+                of_port = {"port_id": port}
+                with _ignored_refusals():  # some drivers have none, or do not read them
+                    asked = [("get_port_xstats_names", of_port), ("get_port_xstats_values", of_port)]
+                    self._card_names[port] = tuple(self.ask_all(asked).results[0]["xstats_names"])
+        return {port: self._card_names[port] for port in ports if self._card_names[port]}
 
     def ask_counters(self) -> None:
         """Ask for the counters of the held ports without waiting for the answer."""
         if self.under_way < MOST_UNDER_WAY:
-            self._send(self._reading(self.held))
+            self._send(self._reading())
 
     @property
     def under_way(self) -> int:
@@ -287,9 +324,9 @@ class ClientLibrary(ABC):
         return self._pipe.under_way if self._pipe else 0
 
     def counters_come(self, wait: float) -> CounterReading | None:
-        """The next counters that were asked for; None: none came within *wait* s."""
+        """Return the next counters that were asked for; None: none came within *wait* s."""
         reply = self._connection.answer(wait)
-        return reply and self._counters_read(self.held, reply)
+        return reply and self._counters_read(reply.results, reply.asked)
 
     # -- captures and service mode -------------------------------------------------------------------------------------
 
@@ -302,10 +339,9 @@ class ClientLibrary(ABC):
         if not limit:
             yield list
             return
+        keep = {"mode": "cyclic", "limit": limit, "filter": packets}
         try:
-            for port in ports:
-                self._ask_port("service", port, enabled=True)
-            keep = {"mode": "cyclic", "limit": limit, "filter": packets}
+            self._ask_each("service", ports, enabled=True)
             number = int(self.ask("capture", command="start", rx=list(ports), tx=[], **keep)["capture_id"])
             self._captures.add(number)
             yield partial(self._captured, number, limit)
@@ -318,7 +354,7 @@ class ClientLibrary(ABC):
         return [(int(row["port"]), base64.b64decode(row["binary"])) for row in kept["pkts"]]
 
     def _leave_service_mode(self, ports: Sequence[int]) -> None:
-        """Service mode off, and first what keeps it on: captures of these ports only, and queues. Raises Refusal."""
+        """End service mode, and before it what keeps it on: these ports' own captures, and queues. Raises Refusal."""
         # those that a killed client left on these ports, too; other users may capture on theirs
         mask, ours = sum(1 << port for port in ports), self._captures.copy()
         self._captures.clear()
@@ -327,24 +363,20 @@ class ClientLibrary(ABC):
             seen = int(filtered.get("rx") or 0) | int(filtered.get("tx") or 0)
             if seen and not seen & ~mask:
                 ours.add(row["id"])
-        for number in ours:
-            with contextlib.suppress(Refusal):
-                self.ask("capture", command="remove", capture_id=number)
-        for port in ports:
-            with contextlib.suppress(Refusal):
-                self._ask_port("set_rx_feature", port, type="queue", enabled=False)
-        with contextlib.ExitStack() as every:  # also those after one that refuses
-            for port in ports:
-                every.callback(self._ask_port, "service", port, enabled=False)
+        with _ignored_refusals():
+            self.ask_all([("capture", {"command": "remove", "capture_id": number}) for number in sorted(ours)])
+        with _ignored_refusals():
+            self._ask_each("set_rx_feature", ports, type="queue", enabled=False)
+        self._ask_each("service", ports, enabled=False)
 
     # -- addresses -----------------------------------------------------------------------------------------------------
 
-    def _find_destinations(self, ports: Sequence[int]) -> None:
-        """Ask for the MAC addresses that *ports* need, and do not know. Raises Refusal."""
+    def find_destinations(self, ports: Sequence[int]) -> None:
+        """Ask for the MAC addresses that *ports* need and do not know (:mod:`.addresses`). Raises Refusal."""
         questions = []
-        for port in ports:
+        for port, status in self._statuses(ports).items():
             own_mac = str(self._static(port).get("hw_mac", ""))
-            if question := question_of(port, self._status(port), own_mac, self._next_hops.get(port)):
+            if question := question_of(port, status, own_mac, self._next_hops.get(port)):
                 questions.append(question)
         if not questions:
             return
@@ -356,52 +388,56 @@ class ClientLibrary(ABC):
             if hop := self._next_hops.get(question.port):
                 self._next_hops[question.port] = replace(hop, explicit=False)  # the server knows it now
             if question.ipv6:
-                self._ask_port("set_l2", question.port, dst_mac=mac, block=False)
+                self.ask("set_l2", **self._of_owner(question.port), dst_mac=mac, block=False)
             else:
                 addresses = {"src_addr": question.source, "dst_addr": question.address}
-                self._ask_port("set_l3", question.port, **addresses, resolved_mac=mac, block=False)
+                self.ask("set_l3", **self._of_owner(question.port), **addresses, resolved_mac=mac, block=False)
         if silent := [question for question in questions if question.port not in macs]:
             raise Refusal("refused", silence(silent))
 
-    def _set_promiscuous(self, port: int, wanted: bool) -> None:
-        """Let *port* receive frames for any MAC address, or only for its own. Raises Refusal if it cannot."""
+    def _set_promiscuous(self, ports: Sequence[int], wanted: bool) -> None:
+        """Let *ports* receive frames for any MAC address, or only for their own. Raises Refusal if one cannot."""
+        self._promiscuous = wanted
         with _ignored_refusals():
-            self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": wanted}})
+            self._ask_each("set_port_attr", ports, attr={"promiscuous": {"enabled": wanted}})
         # a card that cannot switch it off is no harm
-        if wanted and not (self._status(port)["attr"].get("promiscuous") or {}).get("enabled"):
-            raise Refusal(
-                "refused",
-                f"port {port} does not become promiscuous; expected a card that can, or 'promiscuous: false' in the"
-                " testbed file",
-            )
+        for port, status in self._statuses(ports if wanted else ()).items():
+            if not (status["attr"].get("promiscuous") or {}).get("enabled"):
+                raise Refusal(
+                    "refused",
+                    f"port {port} does not become promiscuous; expected a card that can, or 'promiscuous: false' in the"
+                    " testbed file",
+                )
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def ask(self, method: str, **parameters: Any) -> Any:
-        """The server's answer, also if it is busy at first. Raises Refusal."""
+        """Return the server's answer, also if it is busy at first. Raises Refusal."""
+        return self.ask_all([(method, parameters)]).results[0]
+
+    def ask_all(self, calls: Sequence[Call], gap: float = 0.0) -> Reply:
+        """Return the answers to *calls* in one message, also if the server is busy at first.
+
+        Raises Refusal if one of them is refused; the others are carried out.
+        Until they come, the counters are asked for each *gap* s, if it is not 0.
+        """
         limit = time.monotonic() + REPLY_LIMIT
-        while True:
+        while calls:
+            while self.under_way:  # readings of traffic that was stopped, or refused
+                self.counters_come(gap or REPLY_LIMIT)
+            self._send(calls)
             try:
-                return self.ask_all([(method, parameters)]).results[0]
+                while not (reply := self._connection.answer(gap or REPLY_LIMIT)):
+                    if gap:
+                        self.ask_counters()
+                return reply
             except Refusal as refusal:
                 if refusal.code not in (BUSY_ERROR, TICKET_ERROR) or time.monotonic() > limit:
                     raise
-                if refusal.code == TICKET_ERROR:
-                    method, parameters = "get_async_results", {"ticket_id": int(str(refusal))}
+                if refusal.code == TICKET_ERROR:  # only of a call that is alone
+                    calls = [("get_async_results", {"ticket_id": int(str(refusal))})]
             time.sleep(BUSY_WAIT)
-
-    def ask_all(self, calls: Sequence[Call], gap: float = 0.0) -> Reply:
-        """The answers to *calls* in one message. Raises Refusal if one of them is refused.
-
-        Until they come, the counters are asked for each *gap* s, if it is not 0.
-        """
-        while self.under_way:  # readings of traffic that was stopped, or refused
-            self.counters_come(gap or REPLY_LIMIT)
-        self._send(calls)
-        while not (reply := self._connection.answer(gap or REPLY_LIMIT)):
-            if gap:
-                self.ask_counters()
-        return reply
+        return Reply(limit, [])
 
     @property
     def _connection(self) -> Pipe:
@@ -414,18 +450,42 @@ class ClientLibrary(ABC):
         rows = [{"method": method, "params": {**parameters, **handle}} for method, parameters in calls]
         self._connection.ask([{"jsonrpc": "2.0", "id": next(self._numbers), **row} for row in rows])
 
-    def _ask_port(self, method: str, port: int, **parameters: Any) -> None:
-        self.ask(method, handler=self._handlers[port], port_id=port, **parameters)
+    def _ask_each(self, method: str, ports: Sequence[int], **parameters: Any) -> None:
+        """Ask the same of *ports* that are held, in one message. Raises Refusal if one of them refuses."""
+        self.ask_all([(method, {**self._of_owner(port), **parameters}) for port in ports])
+
+    def _of_owner(self, port: int) -> dict[str, Any]:
+        return {"handler": self._handlers[port], "port_id": port}
 
     def _about(self, port: int) -> dict[str, Any]:
         """Return the parameters of a request about the traffic of *port*."""
-        return {"handler": self._handlers[port], "port_id": port, **self.on_port}
+        return {**self._of_owner(port), **self.on_port}
 
-    def _status(self, port: int) -> dict[str, Any]:
-        return dict(self.ask("get_port_status", port_id=port, **self.on_status))
+    def _status_calls(self, ports: Sequence[int]) -> list[Call]:
+        return [("get_port_status", {"port_id": port, **self.on_status}) for port in ports]
+
+    def _statuses(self, ports: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return ``get_port_status`` of each of *ports*, asked for in one message."""
+        return dict(zip(ports, self.ask_all(self._status_calls(ports)).results, strict=True))
+
+    def _reading(self) -> list[Call]:
+        """Return the calls that read the counters of the held ports, between two looks at the server's clock."""
+        each = [("get_port_stats", {"port_id": port}) for port in self.held]
+        return [("ping", {}), *each, ("ping", {}), *self.event_calls]
+
+    def _counters_read(
+        self, results: Sequence[Any], asked: float, totals: Mapping[str, Any] = NOTHING
+    ) -> CounterReading:
+        """Return the counters in the *results* of :meth:`_reading`, sent at *asked*; *totals*: the answer to TOTALS."""
+        ports = self.held
+        earliest, *each = results[: len(ports) + 1]
+        latest, *events = results[len(ports) + 1 :]
+        for answer in events:
+            self.events.record_all(answer)
+        return answers.reading(totals, dict(zip(ports, each, strict=True)), earliest, latest, asked)
 
     def _static(self, port: int) -> Mapping[str, Any]:
-        """The port's entry in ``get_system_info``, which newer servers give in the reverse order."""
+        """Return the port's entry in ``get_system_info``, which newer servers give in the reverse order."""
         rows = enumerate(self._client.system_info["ports"])
         static: dict[int, Mapping[str, Any]] = {row.get("index", place): row for place, row in rows}
         return static[port]
@@ -449,16 +509,12 @@ class ClientLibrary(ABC):
         """Fetch the server's events, if the library has to ask for them."""
 
     @abstractmethod
+    def await_events(self) -> None:
+        """Wait for the events until now, if they do not come with the counters."""
+
+    @abstractmethod
     def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
         """Return *item*, a :class:`lineproof.generators.streams.Stream` as data, as this server takes it."""
-
-    @abstractmethod
-    def _reading(self, ports: Sequence[int]) -> list[Call]:
-        """The calls that read the counters of *ports*, between two looks at the server's clock."""
-
-    @abstractmethod
-    def _counters_read(self, ports: Sequence[int], reply: Reply) -> CounterReading:
-        """The counters, from the answers to :meth:`_reading`."""
 
 
 @contextlib.contextmanager
@@ -476,8 +532,21 @@ def _is_kept(name: str) -> bool:
     return is_error(name) or is_pause(name) or is_group_count(name)
 
 
+def core_loads(utilization: Mapping[str, Any]) -> list[list[float]]:
+    """Return the load of each sending core in per cent of each second, the latest first (up to 20)."""
+    return [[float(load) for load in core.get("history") or ()] for core in utilization.get("cpu") or ()]
+
+
+def _without_link(statuses: Mapping[int, Mapping[str, Any]]) -> set[int]:
+    return {port for port, status in statuses.items() if not status["attr"]["link"]["up"]}
+
+
+def _of_groups(groups: Sequence[int]) -> list[Call]:
+    return [("get_pgid_stats", {"pgids": list(groups)})] if groups else []
+
+
 def _rate(pps: float) -> dict[str, Any]:
-    """The multiplier that makes the streams of a port send *pps* frames/s in all."""
+    """Return the multiplier that makes the streams of a port send *pps* frames/s in all."""
     return {"type": "pps", "value": pps, "op": "abs"}
 
 
@@ -506,11 +575,12 @@ def stream_data(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def _own_data(item: Mapping[str, Any]) -> dict[str, Any]:
     instructions: list[dict[str, Any]] = []
-    for field in item["variables"]:
-        limits = {"init_value": field["minimum"], "min_value": field["minimum"], "max_value": field["maximum"]}
-        counter = {"type": "flow_var", "op": "inc", "name": field["name"], "size": field["size"], "step": field["step"]}
-        written = {"type": "write_flow_var", "add_value": 0, "is_big_endian": True, "pkt_offset": field["offset"]}
-        instructions += [counter | limits, written | {"name": field["name"]}]
+    for variable in item["variables"]:
+        least, most, name = variable["minimum"], variable["maximum"], {"name": variable["name"]}
+        limits = {"init_value": least, "min_value": least, "max_value": most}
+        counter = {"type": "flow_var", "op": "inc", **name, "size": variable["size"], "step": variable["step"]}
+        written = {"type": "write_flow_var", "add_value": 0, "is_big_endian": True, "pkt_offset": variable["offset"]}
+        instructions += [counter | limits, written | name]
     if item["fix_ipv4"] is not None:
         instructions.append({"type": "fix_checksum_ipv4", "pkt_offset": item["fix_ipv4"]})
     rate: float = item["share"]

@@ -55,7 +55,7 @@ def main() -> NoReturn:
 
 
 def run(request: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    """The answer to *request*, with the client in *folder*; "": PyPI's. Raises Refusal without a client."""
+    """Return the answer to *request*, with the client in *folder*; "": PyPI's. Raises Refusal without a client."""
     client = _import_client(folder)
     path = Path(request["file"])
     sys.argv, sys.dont_write_bytecode = [str(path)], True
@@ -152,7 +152,7 @@ def find_offsets(builder: Any) -> None:
 
 
 def _layers(packet: Any) -> Iterator[tuple[Any, int]]:
-    """Each layer of *packet* as it is sent, and its offset."""
+    """Yield each layer of *packet* as it is sent, and its offset."""
     from scapy.packet import NoPayload
 
     layer, at = packet if packet.explicit else next(iter(packet)), 0
@@ -163,7 +163,7 @@ def _layers(packet: Any) -> Iterator[tuple[Any, int]]:
 
 
 def _fields(layer: Any) -> Iterator[tuple[Any, int]]:
-    """Each field of *layer* and its offset; for bit fields the offset of their byte."""
+    """Yield each field of *layer* and its offset; for bit fields the offset of their byte."""
     written: Any = b""
     for field in layer.fields_desc:
         # bits of an incomplete byte are separate from the bytes
@@ -175,7 +175,7 @@ def _fields(layer: Any) -> Iterator[tuple[Any, int]]:
 
 
 def _direction(path: Path, number: int, tunables: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The streams of the direction *number* of the profile, as ``add_stream`` takes them, or its error."""
+    """Return the streams of the direction *number* of the profile, as ``add_stream`` takes them, or its error."""
     printed, line = io.StringIO(), None
     try:
         with contextlib.redirect_stderr(printed), warnings.catch_warnings():

@@ -6,18 +6,15 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import os
-import random
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from . import answers
-from .answers import ServerEvents
-from .library import Call, ClientLibrary, stream_data
-from .service import COUNTERS, CounterReading, Refusal
-from .sockets import REPLY_LIMIT, Reply
+from .answers import ServerEvents, plain_message
+from .library import ClientLibrary, stream_data
+from .service import Refusal
+from .sockets import REPLY_LIMIT
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]
 """Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""
@@ -46,15 +43,7 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
 
 
 class PypiLibrary(ClientLibrary):
-    """:class:`.library.ClientLibrary` through trex-stl-lib 0.3. Its thread reads what the server publishes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._keys = set[int]()
-        """Barriers that were asked for."""
-        self._published: dict[int, Mapping[str, Any]] = {}
-        """The counters that came before each of them."""
-        self._has_published = threading.Condition()
+    """:class:`.library.ClientLibrary` through trex-stl-lib 0.3. Its thread reads published events."""
 
     def _import(self) -> SimpleNamespace:
         return load_library(BASIC_LAYERS)  # streams hold finished frames
@@ -67,7 +56,6 @@ class PypiLibrary(ClientLibrary):
         client.event_handler.on_async_timeout = lambda _: None
         # Its thread crashes on a barrier (for example another client's) before its own first request.
         client.conn.async_connection.async_barrier = {"key": None, "ack": False}
-        client.conn.async_connection.handle_async_barrier = self._note_barrier
         client.event_handler.on_async_event = self.events.record
         # the library's own statistics of the counters are not used
         client.event_handler.on_async_stats_update = lambda *_: None
@@ -84,7 +72,12 @@ class PypiLibrary(ClientLibrary):
         return str(self._client.conn.api_h["core"])
 
     def poll_events(self) -> None:
-        """Nothing: the library's thread receives events."""
+        """Do nothing: the library's thread receives events."""
+
+    def await_events(self) -> None:
+        # the server publishes it after them
+        if not (answer := self._client.conn.async_connection.barrier(REPLY_LIMIT)):
+            raise Refusal("lost", plain_message(answer))
 
     def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
         data = stream_data(item)
@@ -92,32 +85,6 @@ class PypiLibrary(ClientLibrary):
             data.pop(key, None)
         data["vm"].setdefault("split_by_var", "")
         return data
-
-    def _reading(self, ports: Sequence[int]) -> list[Call]:
-        key = random.getrandbits(32)
-        self._keys.add(key)
-        return [("ping", {}), ("publish_now", {"key": key, "baseline": False}), ("ping", {})]
-
-    def _counters_read(self, ports: Sequence[int], reply: Reply) -> CounterReading:
-        earliest, _, latest = reply.results
-        key = reply.calls[1]["params"]["key"]
-        with self._has_published:
-            if not self._has_published.wait_for(lambda: key in self._published, REPLY_LIMIT):
-                raise Refusal("lost", f"the server published no counters for {REPLY_LIMIT:g} s")
-            flat = self._published.pop(key)
-        by_port = {port: {name: flat.get(f"{name}-{port}") for name in COUNTERS} for port in ports}
-        return answers.reading(flat, by_port, earliest, latest, reply.asked)
-
-    def _note_barrier(self, key: int, _: Any) -> None:
-        """Keep the counters that came before the barrier *key*. In the library's thread, also for its own barriers."""
-        connection = self._client.conn.async_connection
-        if key in self._keys:
-            with self._has_published:
-                self._keys.remove(key)
-                self._published[key] = connection.raw_snapshot.get("trex-global", {})
-                self._has_published.notify_all()
-        if connection.async_barrier["key"] == key:
-            connection.async_barrier["ack"] = True
 
 
 def _install_imp() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ....core.counter_names import group_frames
 from .answers import peak_load, peak_load_during
-from .library import ClientLibrary
+from .library import ClientLibrary, Survey
 from .service import CounterReading, LoadStep, Refusal, Snapshot, TrialCounts, TrialRequest
 
 CHANGE_DELAY = 0.03
@@ -69,9 +69,8 @@ class _Traffic:
     involved: list[int]
     frames: Mapping[int, int]
     """Frames that each port sends at least: rounding of durations may cost one of each stream."""
-    around: CounterReading
-    """The counters before :attr:`before`."""
-    before: CounterReading
+    earlier: Survey
+    """Before the start: its last reading are the counters then."""
     started: float
     """When the start was asked for, s since the epoch."""
     first: float
@@ -89,6 +88,11 @@ class _Traffic:
     snapshots: list[Snapshot] = field(default_factory=list)
     next_link_check: float = 0.0
 
+    @property
+    def before(self) -> CounterReading:
+        """The counters before the start."""
+        return self.earlier.last
+
     def add(self, reading: CounterReading) -> None:
         """Keep a *reading* during the sending."""
         self.ahead = min(self.ahead, reading.earliest - reading.asked)
@@ -101,6 +105,10 @@ class _Traffic:
     def unsent(self, reading: Snapshot) -> float:
         """Return the share of its frames that a port had still to send, of the port with most of them."""
         return max((self.frames[port] - reading.offered[port]) / max(1, self.frames[port]) for port in self.sending)
+
+    def keep_loads(self, loads: Sequence[Sequence[float]], seconds: float) -> None:
+        """Keep the highest of the *loads* of the cores in the periods that are completely within the last *seconds*."""
+        self.keep_load(peak_load(loads, seconds / LOAD_PERIOD - 1))
 
     def keep_load(self, load: float | None) -> None:
         """Keep the *load* of a core if it is the highest so far."""
@@ -125,6 +133,8 @@ class RunningTraffic:
     def prepare(self, streams: Mapping[int, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
         """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
         self._streams = streams
+        lacking = [port for port, items in streams.items() if not all(item["destination"] for item in items)]
+        self._server.find_destinations(sorted(lacking))
         self._server.replace_streams(streams)
         return {}
 
@@ -155,18 +165,18 @@ class RunningTraffic:
             for port, rate in rates.items()
         }
         least = {port: number - len(self._streams.get(port, (port,))) for port, number in count.items()}
-        # outside of what is counted: some cards clear counters by it that the server reads too
-        around, before = self._counters(), self._counters(cards=involved)
+        earlier = self._survey(involved)
         server.events.clear()
+        server.events.links_down |= earlier.links_down
         limit = -1 if trial.duration is None or trial.frames is not None else trial.duration
         first, fresh = server.start(rates, limit, max(START_GAP, self._gap))
         asked, began = fresh.asked, time.monotonic()
         started = time.time() - (time.monotonic() - asked)
-        running = _Traffic(trial, rates, involved, least, around, before, started, first, asked, began, began)
-        running.ahead = first - asked
+        running = _Traffic(trial, rates, involved, least, earlier, started, first, asked, began, began)
+        running.ahead, running.next_link_check = first - asked, began + LINK_CHECK_INTERVAL
         running.add(self._noted(fresh))
         self._running = running
-        return LoadStep(before, before, asked, began)
+        return LoadStep(running.before, running.before, asked, began)
 
     def change(self, rates: Mapping[int, float]) -> LoadStep:
         """Change to *rates* without a pause. Counters right before, and when the new rates are certainly sent."""
@@ -201,22 +211,22 @@ class RunningTraffic:
         return counts
 
     def idle(self, seconds: float, keep: int = 0) -> dict[int, dict[str, Any]]:
-        """``frames`` that each held port receives in *seconds* without traffic; up to *keep* of them are ``kept``.
+        """Return the ``frames`` that each held port receives in *seconds* without traffic; *keep* of them are ``kept``.
 
         ``group_frames``: those to a group among them, as the card itself counts them.
         """
         server, held = self._server, self._server.held
-        before = self._counters(cards=held)
+        before = self._survey(held)
         with server.capturing(held, keep * len(held)) as fetch:
             end = time.monotonic() + seconds
             while (left := end - time.monotonic()) > 0:
                 server.check_cancelled()
                 time.sleep(min(left, POLL_INTERVAL))
-            after, of_cards = self._counters(), _grown(before, self._counters(cards=held))
-            kept = _by_port(fetch(), held, keep)
+            after = self._survey(held)
+            of_cards, kept = _grown(before.cards, after.cards), _by_port(fetch(), held, keep)
         return {
             port: {
-                "frames": after.since(before, port, "ipackets"),
+                "frames": after.first.since(before.last, port, "ipackets"),
                 "kept": kept[port],
                 "group_frames": group_frames(of_cards.get(port, {})),
             }
@@ -224,7 +234,7 @@ class RunningTraffic:
         }
 
     def distance(self) -> list[float]:
-        """Seconds of some requests for counters and their answers."""
+        """Return the seconds of some requests for counters and their answers."""
         return [self._round_trip for _ in range(9) if self._counters()]
 
     def stop(self) -> dict[str, Any]:
@@ -243,7 +253,7 @@ class RunningTraffic:
         return self._running
 
     def _finish(self) -> tuple[TrialCounts, Mapping[str, Any]]:
-        """:meth:`finish`, and what the server counted of the packet groups."""
+        """Do :meth:`finish`; return also what the server counted of the packet groups."""
         running, server, events = self._require_running(), self._server, self._server.events
         trial, duration, self._running = running.trial, running.trial.duration or 0.0, None
         self._await_end(running, duration / trial.clock_speed)
@@ -253,19 +263,19 @@ class RunningTraffic:
         ended = max(events.ended.values()) if finished else time.monotonic()
         while server.under_way:
             self._keep_reading(running, POLL_INTERVAL)
-        at_end = self._counters()
-        took = (ended - running.load_since) * trial.clock_speed
-        self._record_core_load(running, took)
+        survey = self._survey(running.involved, trial.group_numbers)
+        at_end, took = survey.first, (ended - running.load_since) * trial.clock_speed
         after, waited = wait_for_drain(
             at_end, self._counters, running.before, trial.directions, running.frames, trial.drain, trial.clock_speed
         )
+        if after is not at_end:
+            survey = self._survey(running.involved, trial.group_numbers)
+        # where frames are missing, the period in which the sending ended may have been reported since
+        running.keep_loads(survey.loads, took + waited + (LOAD_PERIOD if waited >= LOAD_PERIOD else 0.0))
         if trial.clock_speed == 1 and SHORT_TRIAL <= duration < took / LATE_RATIO < 2 * LOAD_PERIOD / LATE_RATIO:
             self._record_late_core_load(running, ended, took)
-        if waited >= LOAD_PERIOD:
-            # frames are missing; the period in which the sending ended has been reported since
-            self._record_core_load(running, took + waited + LOAD_PERIOD)
-        server.check_links(running.involved)
-        around = self._counters(trial.group_numbers, running.involved)
+        server.await_events()
+        events.links_down |= survey.links_down
         first, last = self._readings[0], self._readings[-1]
         counts = TrialCounts(
             started=running.started,
@@ -281,17 +291,21 @@ class RunningTraffic:
             complaints=tuple(events.complaints),
             clock_jump=(time.time() - running.started) - (time.monotonic() - running.asked),
             snapshots=running.snapshots,
-            cards=_grown(running.before, around),
-            received_around={port: around.since(running.around, port, "ipackets") for port in running.involved},
+            cards=_grown(running.earlier.cards, survey.cards),
+            received_around={
+                port: survey.last.since(running.earlier.first, port, "ipackets") for port in running.involved
+            },
         )
-        return counts, around.groups
+        return counts, survey.groups
 
     def _latency(self, trial: TrialRequest, stats: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the counts of the packet groups in *stats*, or in later ones where some frames are not there yet."""
         counts = list(_group_rows(stats, trial))
-        is_complete, period = (all_placed, UPDATE_PERIOD) if trial.times else (all_back, COUNT_PERIOD)
-        if not all(map(is_complete, counts)):
-            time.sleep(period / trial.clock_speed)
+        wait = 0.0 if all(map(all_back, counts)) else COUNT_PERIOD
+        if trial.times and not all(map(all_placed, counts)):
+            wait = UPDATE_PERIOD
+        if wait:
+            time.sleep(wait / trial.clock_speed)
             counts = list(_group_rows(self._server.read_counters(trial.group_numbers).groups, trial))
         return counts if trial.times else [{key: row[key] for key in COUNTS} for row in counts]
 
@@ -311,12 +325,8 @@ class RunningTraffic:
             events.links_in_doubt = False
             server.check_links(running.involved)
             if (seconds := time.monotonic() - running.load_since) >= 2 * LOAD_PERIOD:
-                self._record_core_load(running, seconds)
+                running.keep_loads(server.core_loads(), seconds)
             running.next_link_check = time.monotonic() + LINK_CHECK_INTERVAL
-
-    def _record_core_load(self, running: _Traffic, seconds: float) -> None:
-        """Record the load of the cores in the periods that are completely within the last *seconds*."""
-        running.keep_load(peak_load(self._server.core_loads(), seconds / LOAD_PERIOD - 1))
 
     def _record_late_core_load(self, running: _Traffic, ended: float, took: float) -> None:
         """Record the core load of a short trial that took too long, where the periods also cover other times.
@@ -368,7 +378,9 @@ class RunningTraffic:
             running.add(self._noted(reading))
 
     def _next_reading(self, running: _Traffic, seconds: float, asked: float) -> float:
-        """When to read the counters for the first frame, or the last one, by the server's clock; infinite: it was read.
+        """Return when to read the counters for the first frame, or the last one, by the server's clock.
+
+        Infinite: the last one was read.
 
         *asked*: when the last reading arrives that was asked for. The one after the last frame is due when the rest of
         the frames is sent at the same rate as all of them in *seconds*.
@@ -398,8 +410,14 @@ class RunningTraffic:
         """Seconds between two requests for the counters near the first and the last frame."""
         return max(MARGIN, GAP_SHARE * self._round_trip)
 
-    def _counters(self, groups: Sequence[int] = (), cards: Sequence[int] = ()) -> CounterReading:
-        return self._noted(self._server.read_counters(groups, cards))
+    def _counters(self, groups: Sequence[int] = ()) -> CounterReading:
+        return self._noted(self._server.read_counters(groups))
+
+    def _survey(self, ports: Sequence[int], groups: Sequence[int] = ()) -> Survey:
+        survey = self._server.survey(ports, groups)
+        self._noted(survey.first)
+        self._noted(survey.last)
+        return survey
 
     def _noted(self, reading: CounterReading) -> CounterReading:
         """Return *reading*, now the last one."""
@@ -407,16 +425,20 @@ class RunningTraffic:
         return reading
 
 
+OfCards = Mapping[int, Mapping[str, int]]
+"""The cards' own counters, by port."""
+
+
 def _by_port(frames: Sequence[tuple[int, bytes]], ports: Sequence[int], keep: int) -> dict[int, list[str]]:
     """Return the last *keep* of *frames* of each of *ports*, in hexadecimal digits."""
     return {port: [frame.hex() for at, frame in frames if at == port][-keep:] for port in ports}
 
 
-def _grown(before: CounterReading, after: CounterReading) -> dict[int, dict[str, int]]:
-    """By how much the cards' own counters grew: those that did, by port."""
+def _grown(before: OfCards, after: OfCards) -> dict[int, dict[str, int]]:
+    """Return by how much the cards' own counters grew: those that did, by port."""
     grown = {}
-    for port, counts in after.cards.items():
-        was = before.cards.get(port, {})
+    for port, counts in after.items():
+        was = before.get(port, {})
         if more := {name: count - was[name] for name, count in counts.items() if count > was.get(name, count)}:
             grown[port] = more
     return grown
@@ -445,7 +467,7 @@ def wait_for_drain(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[CounterReading, float]:
-    """The counters when no frame is in transit any more, and the wall s of the wait.
+    """Return the counters when no frame is in transit any more, and the wall s of the wait.
 
     *first*: counters after sending, *before*: counters before it, *count* reads them again.
     *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
@@ -488,7 +510,7 @@ def _group_rows(stats: Mapping[str, Any], trial: TrialRequest) -> Iterator[dict[
 
 
 def group_counts(answer: Mapping[str, Any], group: int, tx_port: int, rx_port: int) -> dict[str, Any] | None:
-    """Counts of *group*, sent by *tx_port* and received at *rx_port*; None without a report."""
+    """Return the counts of *group*, sent by *tx_port* and received at *rx_port*; None without a report."""
     flow = (answer.get("flow_stats") or {}).get(str(group))
     delays = (answer.get("latency") or {}).get(str(group))
     if not flow or not delays:

@@ -41,7 +41,7 @@ def read_message(line: str | bytes) -> dict[str, Any]:
 
 
 def search_limit(ports: int) -> float:
-    """Seconds that a search for the next hops of so many *ports* takes at most: they ask together."""
+    """Return the most seconds that a search for the next hops of so many *ports* takes: they ask together."""
     return TRIES * (TRY_SECONDS + REQUEST_SECONDS * ports)
 
 
@@ -102,8 +102,6 @@ class CounterReading:
     """Times that a transmit queue was full; None: not reported."""
     rx_load: float | None = None
     """Load of the receiving core in per cent; None: not reported."""
-    cards: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    """The cards' own counters of errors, pause frames and frames to a group, by port; read before the others."""
     groups: Mapping[str, Any] = field(default_factory=dict)
     """The server's counts of packet groups."""
     asked: float = 0.0

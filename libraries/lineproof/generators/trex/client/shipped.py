@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 from ....errors import TestbedError
 from ....system.folders import cache_folder
-from . import answers
 from .answers import ServerEvents
-from .library import Call, ClientLibrary, stream_data
-from .service import CounterReading, Refusal
-from .sockets import REPLY_LIMIT, Reply
+from .library import ClientLibrary, stream_data
+from .service import Refusal
+from .sockets import REPLY_LIMIT
 
 CLIENT_PATH = Path("automation/trex_control_plane/interactive")
 """The client's folder in an installation."""
@@ -34,7 +33,7 @@ CLIENT_FILE = Path("trex/stl/trex_stl_client.py")
 
 
 def client_folder(folder: Path) -> Path | None:
-    """The client's folder in *folder* (an installation or the client's folder itself), or None."""
+    """Return the client's folder in *folder* (an installation or the client's folder itself), or None."""
     for place in (folder, folder / CLIENT_PATH, folder / "scripts" / CLIENT_PATH):
         if (place / CLIENT_FILE).is_file():
             return place
@@ -80,7 +79,6 @@ class ShippedLibrary(ClientLibrary):
         """*folder*: see :func:`client_folder`."""
         super().__init__()
         self._folder = folder
-        self._event_session: dict[str, Any] = {}
 
     def _import(self) -> SimpleNamespace:
         return load_library(self._folder)
@@ -101,7 +99,7 @@ class ShippedLibrary(ClientLibrary):
         rpc.pretty_json = lambda *_, **__: ""  # not needed, and slow for each message
         client.connect()
         # the server keeps events from now on, for as long as it is asked every 10 s
-        self._event_session = {"session_id": client.ctx.session_id, "user": "sub"}
+        self.event_calls = [("get_async_events", {"session_id": client.ctx.session_id, "user": "sub"})]
         self.poll_events()
         api = client.ctx.api_ver
         return f"TRex's own, of {self._folder}", f"{api['major']}.{api['minor']}"
@@ -111,20 +109,13 @@ class ShippedLibrary(ClientLibrary):
         return str(self._client.conn.rpc.api_h)
 
     def poll_events(self) -> None:
-        self.events.record_all(self.ask("get_async_events", **self._event_session))
+        self.events.record_all(self.ask_all(self.event_calls).results[0])
+
+    def await_events(self) -> None:
+        """Do nothing: they came with the counters."""
 
     def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
         data = {"start_paused": False, "core_id": -1, **stream_data(item)}
         # trex-stl-lib 0.3 splits a program among cores by one variable, later clients by each variable
         data["vm"].pop("split_by_var", None)
         return data
-
-    def _reading(self, ports: Sequence[int]) -> list[Call]:
-        each = [("get_port_stats", {"port_id": port}) for port in ports]
-        events = ("get_async_events", self._event_session)
-        return [("ping", {}), ("get_global_stats", {}), *each, ("ping", {}), events]
-
-    def _counters_read(self, ports: Sequence[int], reply: Reply) -> CounterReading:
-        earliest, totals, *each, latest, events = reply.results
-        self.events.record_all(events)
-        return answers.reading(totals, dict(zip(ports, each, strict=True)), earliest, latest, reply.asked)

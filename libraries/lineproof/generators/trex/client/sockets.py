@@ -47,10 +47,9 @@ def limit_memory(kind: int = resource.RLIMIT_DATA) -> None:
 
 
 class Reply(NamedTuple):
-    """The *results* of the *calls* of one message, which was sent at *asked* (s, steady clock)."""
+    """The *results* of the calls of one message, which was sent at *asked* (s, steady clock)."""
 
     asked: float
-    calls: Sequence[Mapping[str, Any]]
     results: list[Any]
 
 
@@ -94,7 +93,7 @@ class Pipe:
         answers = read_answers(parts[1:])
         if any(answers[0].get("id") == later[0]["id"] for _, later in self._asked):
             raise Refusal("lost", "the server left out an answer")
-        return Reply(asked, calls, results(answers, [call["id"] for call in calls]))
+        return Reply(asked, results(answers, [call["id"] for call in calls]))
 
     def close(self) -> None:
         """Close the connection, whatever is under way."""
@@ -102,7 +101,7 @@ class Pipe:
 
 
 def plain_bytes(data: bytes, largest: int = LARGEST_ANSWER) -> bytes:
-    """*data*, unzipped where it is zipped. Raises ValueError where that is damaged or more than *largest* bytes."""
+    """Return *data* unzipped. Raises ValueError if it is damaged, or more than *largest* bytes then."""
     if len(data) < 8 or struct.unpack(">I", data[:4])[0] != MAGIC:
         return data
     length = struct.unpack(">I", data[4:8])[0]
