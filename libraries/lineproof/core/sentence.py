@@ -9,6 +9,7 @@ SentenceError before any frame is sent; :meth:`.quantity.Requirement.check` refu
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from typing import Protocol
 
@@ -28,18 +29,23 @@ LONGEST = 300
 _COMPARISONS = ("≥", "≤", ">=", "<=")
 _COMPARISON = re.compile(r"\s*(≥|≤|>=|<=)\s*")
 _WRONG_COMPARISON = re.compile(r"[<>=]=?")
+_FIGURE = r"[0-9][0-9.]*(?:e[+-]?[0-9]+)?"
+"""A number as people may write it; :func:`_number` says which of them it understands."""
+
 _RIGHT_SIDE = re.compile(
-    rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)"
+    rf"^(?P<number>{_FIGURE})\s*(?P<unit>[^\d\s].*?)"
     r"(?:\s+(?P<scope>each way|in total))?(?:\s+at\s+(?P<load>.+?))?$",
     re.IGNORECASE,
 )
 _ON_PAIRS = re.compile(r"(?:^|\s)on\s+(?P<number>\S+)\s+(?:port\s+)?pairs?(?=\s|$)", re.IGNORECASE)
 _NUMBER_WITH_COMMA = re.compile(r"\b[0-9]+(?:,[0-9]+)+\b")
 _FOR_TIME = re.compile(r"^(?P<before>.*\S)\s+for\s+(?P<time>.+)$", re.IGNORECASE)
-_TIME = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>s|min|h)$", re.IGNORECASE)
+_TIME = re.compile(rf"^(?P<number>{_FIGURE})\s*(?P<unit>s|min|h)$", re.IGNORECASE)
 _SECONDS_OF_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_TIME = 86400.0
-_LOAD = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$", re.IGNORECASE)
+_LOAD = re.compile(
+    rf"^(?P<number>{_FIGURE})\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$", re.IGNORECASE
+)
 _BITS = re.compile("[kmg]?(?:bps|bit/s)")
 _UNITS_PER_PACKET = {
     unit.value.replace("µ", micro).replace("/", per): unit
@@ -282,7 +288,7 @@ def _split_for_time(right: str) -> tuple[str, float | None]:
     time = _TIME.match(match["time"])
     if not time:
         raise SentenceError(f"'for {match['time']}' is not a time; expected for example 'for 30 min' or 'for 2 h'")
-    seconds = float(time["number"]) * _SECONDS_OF_UNIT[time["unit"].lower()]
+    seconds = _number(time["number"]) * _SECONDS_OF_UNIT[time["unit"].lower()]
     if not 0 < seconds <= _LONGEST_TIME:
         raise SentenceError(f"'for {match['time']}': expected more than 0 and at most 24 h")
     return match["before"], seconds
@@ -294,7 +300,7 @@ def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quant
     known = [item for each in same for item in each.units]
     if unit.lower().split()[0] in ("at", "each", "in"):
         raise SentenceError(f"'{number}' has no unit; expected {', '.join(_unit_text(item) for item in known)}")
-    value = _parse_unit(float(number), " ".join(unit.split()))
+    value = _parse_unit(_number(number), " ".join(unit.split()))
     if value.unit is Unit.MICROSECONDS and value.unit not in known and Unit.SECONDS in known:
         value = Value(value.number / 1e6, Unit.SECONDS)
     if value.unit not in known:
@@ -302,11 +308,20 @@ def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quant
         raise SentenceError(f"'{unit}' does not fit '{quantity.word or quantity.name}'; expected {expected}")
     if value.number <= 0 and value.unit is not Unit.PERCENT:
         raise SentenceError(f"'{number} {unit}': expected more than 0")
-    if value.unit is Unit.SECONDS and value.number > _LONGEST_TIME:
-        raise SentenceError("a time is at most 24 h")
+    if value.number / {Unit.SECONDS: 1.0, Unit.MICROSECONDS: 1e6}.get(value.unit, math.inf) > _LONGEST_TIME:
+        raise SentenceError(f"'{number} {unit}': a time is at most 24 h")
     if value.unit is Unit.PERCENT and value.number > 100:
-        raise SentenceError("a share of the frames is at most 100%")
+        raise SentenceError(f"'{number} {unit}': a share of the frames is at most 100%")
     return value, next(item for item in same if value.unit in item.units)
+
+
+def _number(text: str) -> float:
+    """Return the number that *text* writes. Raises SentenceError."""
+    if not re.fullmatch(NUMBER, text):
+        raise SentenceError(
+            f"'{shortened(text)}' is no number here; expected at most 15 digits, and 15 after a decimal point, as '0.5'"
+        )
+    return float(text)
 
 
 def _unit_text(unit: Unit) -> str:

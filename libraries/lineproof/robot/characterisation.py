@@ -27,10 +27,14 @@ from ..evidence.records import CharacterisationRecord
 from ..procedures.procedure import Procedure, ProcedureRun, json_data, procedures
 from ..procedures.search.margin import margin, margin_of_forwarding
 from ..units import duration_text, si
+from ..visible import shortened
 from .shared import Component, Judged, Shared, add_to_test_message, margin_seconds, narrow, show_document
 
 WIDTHS = "relative_width", "resolution"
 """Arguments that are a ratio of a load."""
+
+MOST = 10_000_000
+"""The largest number, and the longest time in s, that a procedure's argument may be."""
 
 LONGEST_ON_CONSOLE = 40
 """Rows of the longest table that is shown on the console."""
@@ -80,10 +84,11 @@ def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
 
     def run(self: CharacterisationKeywords, *terms: Any, deadline: timedelta | None = None, **options: Any) -> Any:
         for name, value in own.bind(self, *terms, deadline=deadline, **options).arguments.items():
-            number = value.total_seconds() if isinstance(value, timedelta) else value
+            number, unit = (value.total_seconds(), " s") if isinstance(value, timedelta) else (value, "")
             is_number = isinstance(number, int | float)
-            if is_number and not (number > 0 or (number == 0 and name in procedure.may_be_nothing)):
-                raise SentenceError(f"'{name}': expected more than 0, not {number:g}")
+            if is_number and not (0 < number <= MOST or (number == 0 and name in procedure.may_be_nothing)):
+                expected = f"expected more than 0 and at most {MOST:,}{unit}"
+                raise SentenceError(f"'{name}': {expected}, not {shortened(value)}")
             if name in WIDTHS and not 1e-6 <= value < 1:
                 raise SentenceError(f"'{name}': expected a ratio from 0.000001 to below 1, not {value:g}")
         words = str(next(iter(terms), options.get("traffic", "")))

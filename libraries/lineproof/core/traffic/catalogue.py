@@ -40,8 +40,8 @@ T = TypeVar("T")
 ProgramLoader = Callable[[Path, TrexFile], TrexProfile]
 """Loads a profile in TRex's format from a file. Raises ConfigError, TestbedError."""
 
-_SIZE = re.compile(r"([0-9]{1,9})b")
-_FLOWS = re.compile(r"([0-9]{1,9})([kmM]?)-flows")
+_SIZE = re.compile(r"([0-9]{1,300})b")
+_FLOWS = re.compile(r"([0-9]{1,300})([kmM]?)-flows")
 _FACTOR = {"": 1, "k": 10**3, "m": 10**6, "M": 10**6}
 _GENOME = "genome:"
 _SAID_BY_HEADERS = {
@@ -192,7 +192,9 @@ class Catalogue:
         named = int(match[1])
         size = named + FCS if named in self.sizes.named_without_fcs else named
         if not self.sizes.smallest <= size <= self.sizes.largest:
-            raise SentenceError(f"'{word}': frames are {self.sizes.smallest} to {self.sizes.largest} bytes with FCS")
+            raise SentenceError(
+                f"'{shortened(word)}': frames are {self.sizes.smallest} to {self.sizes.largest} bytes with FCS"
+            )
         return size
 
     def _genome(self, letters: str, custom: Mapping[str, int]) -> tuple[FrameClass, ...]:
@@ -220,7 +222,7 @@ class Catalogue:
             ports = self.counts.source_port, self.counts.destination_port
             number = int(match[1]) * _FACTOR[match[2]]
             if not 2 <= number <= self.counts.most:
-                raise SentenceError(f"'{word}': expected '1-flow', or 2 to {self.counts.most} flows")
+                raise SentenceError(f"'{shortened(word)}': expected '1-flow', or 2 to {self.counts.most} flows")
             first, to = ipaddress.IPv4Address(self.counts.source), self.counts.destination
             return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(to, to), *ports)
         chosen = self.flows[word] if word else next(item for item in self.flows.values() if item.default)
