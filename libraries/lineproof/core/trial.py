@@ -207,7 +207,7 @@ is below the trial's duration was done before the last frame was sent."""
 
 
 UNDER_WAY = "under_way."
-"""Begins a reading of each sending port: the fewest frames that were under way at a time in the steady part."""
+"""Begins a reading of each sending port: how many frames were under way all the time, once the first had come back."""
 
 HOST_COUNTS = "host_counts"
 """The reading of a trial whose frames no generator counted by itself: 1 where the counts of the host that sends and

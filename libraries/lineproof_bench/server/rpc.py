@@ -118,7 +118,7 @@ ZIP_ABOVE = 256
 """Published messages longer than this many bytes are zipped."""
 NO_HANDLE_NEEDED = frozenset({"api_sync", "api_sync_v2", "get_version", "ping"})
 """Methods that may be called without ``api_h``."""
-COUNTERS = ("ping", "get_global_stats", "get_port_stats", "get_async_events")
+COUNTERS = ("ping", "get_global_stats", "get_port_stats", "get_async_events", "publish_now")
 """A batch of these alone shows one moment: on a fast clock two ports' counts would else be ms apart."""
 
 Method = Callable[[Params], Any]
