@@ -13,14 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import UNKNOWN, Bounds
-from lineproof.core.deciding import OPEN, shown_by
+from lineproof.core.deciding import OPEN, ask, shown_by
 from lineproof.core.phrases import percent
 from lineproof.core.quantity import Need, Promise, Quantity, Requirement, Scope
 from lineproof.core.registry import quantities
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import LONGEST, is_sentence, parse, parse_traffic
 from lineproof.core.traffic.catalogue import Catalogue
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, loss_ratio, unended
+from lineproof.core.trial import (
+    EXAMINED,
+    DirectionCount,
+    Fault,
+    Load,
+    Outcome,
+    Problem,
+    Trial,
+    loss_ratio,
+    unended,
+)
+from lineproof.core.verdict import verdict_of
 from lineproof.errors import SentenceError
 from lineproof.project import Layers
 from lineproof.visible import shortened
@@ -362,3 +373,29 @@ def test_a_fail_says_the_figure_of_what_its_trials_lost_that_was_judged(words: s
     where, lost = "" if promise.in_total else " in the worst direction", loss_ratio([trial], promise.in_total)
     assert f"lost {percent(lost)}{where} (" in str(reason)
     assert promise.worst([replace(trial, problems=())]) == Bounds(lost, lost)
+
+
+@pytest.mark.parametrize("words", ["≥ 1 Mpps", "loses ≤ 0.01% at 1 Mpps", "forwards ≥ 1 Mpps"])
+@pytest.mark.parametrize(
+    ("missing", "changed", "says"),
+    [
+        (0, 1000, "1,000 of 1,000 captured frames came back changed"),
+        (20_000, 300, "300 of 1,000 captured frames came back changed"),
+        # as their bytes show, of frames that were not captured too
+        (0, 30_000, "30,000 frames or more came back changed"),
+    ],
+)
+def test_a_fail_tells_lost_frames_from_those_that_came_back_changed(
+    words: str, missing: int, changed: int, says: str
+) -> None:
+    row = DirectionCount(0, 1, 10**6, 10**6, 10**6 - missing - changed, changed=changed)
+    readings = {f"{EXAMINED}1": 1000.0}
+    trial = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, (row,), readings=readings), (), Bounds(1, 1))
+    requirement, promise = parse(f"64b unidirectional {words}", CATALOGUE), promised(f"64b unidirectional {words}")
+    decision = replace(ask(promise, [trial]), ruling=Ruling.FAIL)
+    summary, *details = str(verdict_of(decision, promise, requirement, {}).reason).splitlines()
+    assert any(says in line for line in (summary, *details))
+    if promise.quantity.judges_loss:
+        # of few frames that were looked at all may have changed, so none of these figures is the whole
+        assert says in summary and ("at most" in summary or "at least" in summary)
+        assert any(f"lost {percent(missing / 10**6)} ({missing:,} of 1,000,000 frames)" in line for line in details)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from ..units import Rate, apart, si
 from .bounds import Bounds, Limit
 from .quantity import Promise
 from .rule import Ruling
-from .trial import DirectionCount, Trial
+from .trial import EXAMINED, DirectionCount, Trial
 
 
 def percent(ratio: float, limit: float = 0.0) -> str:
@@ -65,6 +66,30 @@ def rate_words(pps: float, promise: Promise) -> str:
     frames = si(apart(pps, promise.limit.value), "pps", 9)
     bits = f"{si(rate.l1_bps, 'bit/s')} L1 = {si(rate.l2_bps, 'bit/s')} L2"
     return f"{frames} = {bits} = {rate.percent:.4g} % line rate"
+
+
+def changed_words(trials: Sequence[Trial]) -> str:
+    """Return how many of the frames that were looked at came back changed: ``9 of 10 captured frames``; "": none."""
+    rows = [(trial.outcome.readings, row) for trial in trials for row in trial.outcome.directions if row.changed]
+    looked_at = [(row.changed, int(readings.get(f"{EXAMINED}{row.rx_port}", 0))) for readings, row in rows]
+    changed, captured = (sum(column) for column in zip(*looked_at, strict=True)) if looked_at else (0, 0)
+    # their bytes may show more of them than were captured
+    of = f"of {captured:,} captured frames" if all(frames <= most for frames, most in looked_at) else "frames or more"
+    return f"{changed:,} {of} came back changed" if changed else ""
+
+
+def as_received(trials: Sequence[Trial]) -> list[Trial]:
+    """Return *trials* in which frames that came back changed count as forwarded: what is lost then is missing."""
+    return [
+        replace(
+            trial,
+            outcome=replace(
+                trial.outcome,
+                directions=tuple(replace(row, forwarded=row.received, changed=0) for row in trial.outcome.directions),
+            ),
+        )
+        for trial in trials
+    ]
 
 
 def of_directions(values: Sequence[float], in_total: bool) -> float:
@@ -135,11 +160,12 @@ def pair_lines(promise: Promise, trials: Sequence[Trial]) -> list[str]:
 
 def direction_lines(trials: Sequence[Trial]) -> list[str]:
     """Return a line for what each direction lost, if there are several and one lost more than twice another."""
+    lost = "lost or changed" if changed_words(trials) else "lost"
     rows = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
     ratios = [sum(row.lost for row in column) / max(1, sum(row.offered for row in column)) for column in rows]
     if len(rows) < 2 or min(ratios) > max(ratios) / 2 or not max(ratios):
         return []
     return [
-        f"port {column[0].tx_port} to {column[0].rx_port}: {f'lost {percent(ratio)}' if ratio else 'none missing'}"
+        f"port {column[0].tx_port} to {column[0].rx_port}: {f'{lost} {percent(ratio)}' if ratio else 'none missing'}"
         for column, ratio in zip(rows, ratios, strict=True)
     ]

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from ..units import counted
 from .deciding import Decision
 from .ledger import Drop, Ledger
+from .phrases import changed_words
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
 from .trial import EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, Fault, Problem, Trial, counted_trials
@@ -186,6 +187,8 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
     elif ruling is Ruling.FAIL and rule.better.is_hopeless:
         reason = reason.with_details("no further trials could make up for it")
     if ruling is Ruling.FAIL:
+        changed = changed_words(counted_trials(trials))
+        reason = reason.with_details("" if changed in reason.summary else changed)
         busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in trials), default=0.0)
         if busy > BUSY_CPU_PERCENT:
             reason = reason.with_details(f"the generator's CPU was {busy:.0f} % busy, which may be a cause")
@@ -316,7 +319,8 @@ def where_lost(ledger: Ledger) -> str:
         more = f" and {counted(len(anew) - 1, 'other')}" if anew[1:] else ""
         return f"{text}; where {rest:,} were lost is not known: the counter {anew[0]}{more} began anew"
     if not drops:
-        return f"{text}{_place_of_unexplained(ledger)}"
+        # frames that came back changed are in no ledger
+        return f"{text}{_place_of_unexplained(ledger)}" if lost else "no frame is missing"
     if rest < 0:
         return f"{text}; that is {-rest:,} more than were lost, of other traffic or counted twice"
     if rest > lost / 2:
