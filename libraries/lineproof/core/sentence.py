@@ -112,7 +112,7 @@ def parse(sentence: str, catalogue: TrafficNames, otherwise: Quantity | None = N
 
 
 def _one_line(text: str) -> str:
-    """*text* with one space between words. Raises SentenceError if it is longer than a sentence or does not print."""
+    """Return *text* with one space between words. Raises SentenceError if it is too long or does not print."""
     if len(text) > LONGEST:
         raise SentenceError(f"has {len(text)} characters; expected at most {LONGEST}")
     line = " ".join(text.split())
@@ -163,7 +163,7 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
 
 
 def parse_traffic(words: str, catalogue: TrafficNames) -> TrafficWords:
-    """The traffic of ``TRAFFIC DIRECTION [on N pairs]``, a sentence without a demand. Raises SentenceError."""
+    """Return the traffic of ``TRAFFIC DIRECTION [on N pairs]``, a sentence without a demand. Raises SentenceError."""
     try:
         text = _one_line(words)
         if is_sentence(text):
@@ -200,7 +200,7 @@ def measured(
 
 
 def _split_pairs(left: str) -> tuple[str, int]:
-    """*left* without ``on 2 pairs``, and the number of pairs (1 if it says none)."""
+    """Return *left* without ``on 2 pairs``, and the number of pairs (1 if it says none)."""
     matches = list(_ON_PAIRS.finditer(left))
     if not matches:
         return left, 1
@@ -213,7 +213,7 @@ def _split_pairs(left: str) -> tuple[str, int]:
 
 
 def _traffic(sentence: str, profile: Profile, asked: bool | None, pairs: int) -> TrafficWords:
-    """The traffic, if it can be sent so. *asked*: whether bidirectional (None: not said, which one flow allows)."""
+    """Return the traffic, if it can be sent. *asked*: whether bidirectional (None: not said, which one flow allows)."""
     if pairs > 1 and profile.has_own_addresses:
         raise SentenceError(
             f"'{profile.name}' brings its own addresses, which fit one port pair; expected no 'on {pairs} pairs'"
@@ -274,14 +274,14 @@ def _quantity(word: str, is_traffic: bool) -> Quantity | None:
 
 
 def _known_words(word: str, catalogue: TrafficNames) -> str:
-    """A suggestion for *word* alone, or else every word that is known."""
+    """Return a suggestion for *word* alone, or else every word that is known."""
     words = [item.word for item in quantities().values() if item.word]
     known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *dict.fromkeys(words)]
     return did_you_mean(word, known).removesuffix(" ") or f"known words: {', '.join(known)}"
 
 
 def _split_for_time(right: str) -> tuple[str, float | None]:
-    """*right* without ``for 30 min`` at its end, and that time in s (None if it says none)."""
+    """Return *right* without ``for 30 min`` at its end, and that time in s (None if it says none)."""
     match = _FOR_TIME.match(right)
     if not match:
         return right, None
@@ -295,7 +295,7 @@ def _split_for_time(right: str) -> tuple[str, float | None]:
 
 
 def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quantity]:
-    """The threshold, and the quantity of *quantity*'s word that has its unit."""
+    """Return the threshold, and the quantity of *quantity*'s word that has its unit."""
     same = [item for item in quantities().values() if item.word == quantity.word] if quantity.word else [quantity]
     known = [item for each in same for item in each.units]
     if unit.lower().split()[0] in ("at", "each", "in"):

@@ -286,14 +286,14 @@ NAMED_CAUSES = 2
 
 
 def trials_text(ledger: Ledger) -> str:
-    """The trials that the account covers: ``in trial 11``, or ``in trials 4 to 11 together``."""
+    """Return the trials that the account covers: ``in trial 11``, or ``in trials 4 to 11 together``."""
     if ledger.first_trial == ledger.last_trial:
         return f"in trial {ledger.last_trial}"
     return f"in trials {ledger.first_trial} to {ledger.last_trial} together"
 
 
 def where_lost(ledger: Ledger) -> str:
-    """``of 1,234,567 lost frames the router counts 1,234,560 rx-miss at eth1 (…); 7 unexplained``."""
+    """Return ``of 1,234,567 lost frames the router counts 1,234,560 rx-miss at eth1 (…); 7 unexplained``."""
     lost, rest = ledger.whole.lost, ledger.whole.unexplained
     why = ledger.missing
     if wrong := ledger.contradiction:
@@ -329,7 +329,7 @@ def where_lost(ledger: Ledger) -> str:
 
 
 def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:
-    """The known drops; where they are too many to name, those of the same name at several interfaces together."""
+    """Return the known drops; where they are too many to name, those of one name at several interfaces together."""
     drops = tuple(drop for drop in ledger.drops if not drop.began_anew)
     if len(drops) <= NAMED_CAUSES:
         return drops
