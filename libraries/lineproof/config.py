@@ -204,8 +204,8 @@ def _value_count(node: yaml.Node, known: dict[int, int]) -> int:
     """Return the number of values in *node*; *known*: by id, of those that are counted."""
     if id(node) not in known:
         inner = node.value if isinstance(node, yaml.CollectionNode) else ()
-        pairs = (each for pair in inner for each in (pair if isinstance(pair, tuple) else (pair,)))
-        known[id(node)] = 1 + sum(_value_count(each, known) for each in pairs)
+        pairs = (node_of_pair for pair in inner for node_of_pair in (pair if isinstance(pair, tuple) else (pair,)))
+        known[id(node)] = 1 + sum(_value_count(node_of_pair, known) for node_of_pair in pairs)
     return known[id(node)]
 
 
@@ -381,7 +381,7 @@ def value_problem(error: Any, hidden: bool = False) -> str:
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """Return ``did you mean 'x'? `` if one of *known* is like *word*, else ""."""
-    ends = [each for each in known if len(each) > 3 and word.endswith(each)]
+    ends = [ending for ending in known if len(ending) > 3 and word.endswith(ending)]
     near = ends or difflib.get_close_matches(word[:_LONGEST_WORD], known, 1)
     return f"did you mean '{near[0]}'? " if near else ""
 

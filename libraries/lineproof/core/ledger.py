@@ -164,8 +164,8 @@ class Ledger:
 
     def without_counts(self) -> Ledger:
         """Return it without what the router counts."""
-        rows = [replace(row, router_rx=None, router_tx=None, drops=()) for row in self.directions]
-        return Ledger(self.first_trial, self.last_trial, tuple(rows), missing=self.missing or self.contradiction)
+        directions = [replace(row, router_rx=None, router_tx=None, drops=()) for row in self.directions]
+        return Ledger(self.first_trial, self.last_trial, tuple(directions), missing=self.missing or self.contradiction)
 
 
 def make_ledger(trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]) -> Ledger:

@@ -125,8 +125,8 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
     parts = _COMPARISON.split(sentence)
     if len(parts) != 3 or not parts[0] or not parts[2]:
         wrong = _WRONG_COMPARISON.search(sentence)
-        found = f"'{wrong[0]}' is not a comparison here; " if wrong and len(parts) == 1 else ""
-        raise SentenceError(f"{found}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
+        hint = f"'{wrong[0]}' is not a comparison here; " if wrong and len(parts) == 1 else ""
+        raise SentenceError(f"{hint}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
     left, comparison, right = parts
     left, pairs = _split_pairs(left)
     words, asked, quantity, statistic = _parse_left_side(left.split(), catalogue, otherwise)
@@ -241,19 +241,19 @@ def _parse_left_side(
             if bidirectional is not None:
                 raise SentenceError("says the direction twice; keep one")
             bidirectional = lower == "bidirectional"
-        elif found := _quantity(lower, catalogue.spelled(word) is not None):
+        elif named := _quantity(lower, catalogue.spelled(word) is not None):
             if quantity.word:
                 raise SentenceError(
-                    f"asks for both '{quantity.word}' and '{found.word}'; keep one, write a sentence for each"
+                    f"asks for both '{quantity.word}' and '{named.word}'; keep one, write a sentence for each"
                 )
-            quantity = found
+            quantity = named
             if quantity.after and (not rest or rest.pop(0).lower() != quantity.after):
                 raise SentenceError(
                     f"'{quantity.word}' needs '{quantity.after}'; expected for example '{quantity.example}'"
                 )
             if quantity.statistics:
                 if not rest:
-                    raise SentenceError(f"'{found.word}' says no statistic; expected for example '{quantity.example}'")
+                    raise SentenceError(f"'{named.word}' says no statistic; expected for example '{quantity.example}'")
                 statistic = quantity.statistic(rest.pop(0).lower())
         elif known := catalogue.spelled(word):
             traffic.append(known)
@@ -275,8 +275,8 @@ def _quantity(word: str, is_traffic: bool) -> Quantity | None:
 
 def _known_words(word: str, catalogue: TrafficNames) -> str:
     """Return a suggestion for *word* alone, or else every word that is known."""
-    words = [item.word for item in quantities().values() if item.word]
-    known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *dict.fromkeys(words)]
+    quantity_words = [item.word for item in quantities().values() if item.word]
+    known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *dict.fromkeys(quantity_words)]
     return did_you_mean(word, known).removesuffix(" ") or f"known words: {', '.join(known)}"
 
 
@@ -297,7 +297,7 @@ def _split_for_time(right: str) -> tuple[str, float | None]:
 def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quantity]:
     """Return the threshold, and the quantity of *quantity*'s word that has its unit."""
     same = [item for item in quantities().values() if item.word == quantity.word] if quantity.word else [quantity]
-    known = [item for each in same for item in each.units]
+    known = [item for quantity_of_word in same for item in quantity_of_word.units]
     if unit.lower().split()[0] in ("at", "each", "in"):
         raise SentenceError(f"'{number}' has no unit; expected {', '.join(_unit_text(item) for item in known)}")
     value = _parse_unit(_number(number), " ".join(unit.split()))

@@ -242,8 +242,8 @@ def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved
     noun = "lost or late frame" if "probes" in quantity.needs else "lost frame"
     frames = f"up to {counted(round(most.most_frames), noun)}" if several else f"any {noun}"
     where = " of its direction" if most.directions and len(trial.outcome.directions) > 1 else ""
-    each = " in each" if several and is_of_several else ""
-    return f"{most.fault.value}, which may {' or '.join(effects)} {frames}{where}{each}: {most.detail}"
+    in_each = " in each" if several and is_of_several else ""
+    return f"{most.fault.value}, which may {' or '.join(effects)} {frames}{where}{in_each}: {most.detail}"
 
 
 def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
@@ -301,8 +301,8 @@ def where_lost(ledger: Ledger) -> str:
         why += " other frames; compare them while frames flow"
     if why:
         # where counters contradict each other, more may have come back in one direction than were lost in another
-        each = sum(max(0, row.lost) for row in ledger.directions)
-        return f"where {each:,} frames were lost is not known: {why}"
+        lost_each_way = sum(max(0, row.lost) for row in ledger.directions)
+        return f"where {lost_each_way:,} frames were lost is not known: {why}"
     drops = _merged_by_name(ledger)
     counts, named = [], drops[:NAMED_CAUSES]
     for index, drop in enumerate(named):
@@ -354,8 +354,8 @@ def _place_of_unexplained(ledger: Ledger) -> str:
         f": it counts them as sent; {cables}",
     )
     gaps = zip(ledger.whole.gaps, places, strict=True)
-    found = [words for count, words in gaps if count is not None and 0.9 * rest <= count <= 1.1 * rest]
-    return found[0] if len(found) == 1 else f"; {cables}"
+    fitting = [words for count, words in gaps if count is not None and 0.9 * rest <= count <= 1.1 * rest]
+    return fitting[0] if len(fitting) == 1 else f"; {cables}"
 
 
 # -- deviations from the method that a measurement is named after: part of the result, and printed with it

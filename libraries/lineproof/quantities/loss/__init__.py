@@ -173,13 +173,13 @@ def in_unit(pps: float, promise: Promise) -> float:
 
 
 def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCount]], perfect: int) -> Bounds:
-    rows = [(trial, row) for column in columns for trial, row in zip(trials, column, strict=True)]
-    lost = [trial.lost_frames(row) for trial, row in rows]
+    counted_rows = [(trial, row) for column in columns for trial, row in zip(trials, column, strict=True)]
+    lost = [trial.lost_frames(row) for trial, row in counted_rows]
     more = 1 + perfect / len(trials)
-    offered = more * sum(max(1, row.offered) for _, row in rows)
+    offered = more * sum(max(1, row.offered) for _, row in counted_rows)
     # at the worse end frames that were not offered are lost ones too, and those beyond the load make up for none
     intended = more * sum(
-        max(1, min(row.offered, row.intended), item.high) for item, (_, row) in zip(lost, rows, strict=True)
+        max(1, min(row.offered, row.intended), item.high) for item, (_, row) in zip(lost, counted_rows, strict=True)
     )
     low, high = sum(item.low for item in lost) / offered, sum(item.high for item in lost) / intended
     return Bounds(low, max(low, high))
