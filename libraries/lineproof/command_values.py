@@ -102,7 +102,7 @@ OneExpression = Annotated[Expressions, Field(max_length=1)]
 
 
 def filled(command: str, words: Mapping[str, str]) -> str:
-    """*command* with the values of *words* in place of ``{word}``; other braces stay."""
+    """Return *command* with the values of *words* in place of ``{word}``; other braces stay."""
     return WORD_IN_BRACES.sub(lambda found: words.get(found[1], found[0]), command)
 
 
@@ -179,13 +179,13 @@ _COUNT = re.compile(r"\s*[0-9a-f]{1,20}\s*")
 
 
 def plain_mac(text: str) -> str:
-    """*text* as ``02:00:00:00:00:01``, from whatever separators a router prints; unchanged if it is no MAC address."""
+    """Return *text* as ``02:00:00:00:00:01``, whatever separators a router prints; unchanged if it is none."""
     is_one = re.fullmatch(r"(?:[0-9a-f]{2}[:. -]?){5}[0-9a-f]{2}", text.lower())
     return ":".join(re.findall("[0-9a-f]{2}", text.lower())) if is_one else text
 
 
 def figure(text: str) -> float:
-    """The number in *text*. Raises ValueError, also where it is not finite."""
+    """Return the number in *text*. Raises ValueError, also where it is not finite."""
     found = float(text)
     if not math.isfinite(found):
         raise ValueError(f"{text} is not finite")
@@ -193,7 +193,7 @@ def figure(text: str) -> float:
 
 
 def counter_value(text: str, base: int = 10) -> int:
-    """The counter in *text*. Raises ValueError where it has more digits than 64 bits, or other ones than *base* has."""
+    """Return the counter in *text*. Raises ValueError for more digits than 64 bits have, or others than *base* has."""
     if not _COUNT.fullmatch(text):
         raise ValueError(f"{text[:30]} is no counter")
     return int(text, base)
@@ -269,11 +269,11 @@ def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, st
 
 
 def matched(pattern: str, text: str) -> str | None:
-    """The first group of *pattern* in *text*, without blanks around it; None if it is not there or empty."""
+    """Return the first group of *pattern* in *text*, without blanks around it; None if it is not there or empty."""
     match = re.search(pattern, text, re.MULTILINE)
     return (match[1].strip() or None) if match else None
 
 
 def summarised(values: Iterable[str]) -> str | None:
-    """The different *values* in order, with ``, `` between them; None without any."""
+    """Return the different *values* in order, with ``, `` between them; None without any."""
     return ", ".join(dict.fromkeys(value for value in values if value)) or None

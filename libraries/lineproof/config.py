@@ -75,7 +75,7 @@ def _checked_ipv4(value: str) -> str:
 
 
 def matching(pattern: str, problem: str) -> AfterValidator:
-    """Refuses a text that *pattern* does not match as a whole, with *problem*."""
+    """Refuse a text that *pattern* does not match as a whole, with *problem*."""
 
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
@@ -156,18 +156,18 @@ for _kind in ("int", "float"):
 
 
 def load_config(path: Path, model: type[M], named: str = "") -> M:
-    """The YAML file *path* as a *model*; *named*: the key with the file's name, if there is one. Raises ConfigError."""
+    """Read the YAML file *path* as a *model*; *named*: the key with the file's name, if any. Raises ConfigError."""
     data, lines = read_yaml(path)
     return validate_config(data, model, path, lines, named)
 
 
 def read_yaml(path: Path) -> tuple[Any, dict[Location, int]]:
-    """The plain data of a YAML file, and the line of each key. Raises ConfigError."""
+    """Return the plain data of a YAML file, and the line of each key. Raises ConfigError."""
     return parse_yaml(read_text(path, _MOST_BYTES), path)
 
 
 def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Location, int]]:
-    """The plain data of *text*, the content of the YAML file *path*, and the line of each key. Raises ConfigError."""
+    """Return the plain data of *text*, the YAML file *path*'s content, and the line of each key. Raises ConfigError."""
     try:
         loader = _Loader(text, path)
         node = _compose(text, path, loader)
@@ -205,8 +205,8 @@ def _value_count(node: yaml.Node, known: dict[int, int]) -> int:
     """Return the number of values in *node*; *known*: by id, of those that are counted."""
     if id(node) not in known:
         inner = node.value if isinstance(node, yaml.CollectionNode) else ()
-        pairs = (each for pair in inner for each in (pair if isinstance(pair, tuple) else (pair,)))
-        known[id(node)] = 1 + sum(_value_count(each, known) for each in pairs)
+        pairs = (node_of_pair for pair in inner for node_of_pair in (pair if isinstance(pair, tuple) else (pair,)))
+        known[id(node)] = 1 + sum(_value_count(node_of_pair, known) for node_of_pair in pairs)
     return known[id(node)]
 
 
@@ -253,7 +253,7 @@ def _yaml_words(error: yaml.MarkedYAMLError) -> tuple[str, yaml.Mark | None]:
 
 
 def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Location, int], named: str = "") -> M:
-    """*data* as a *model*, *named* as of :func:`load_config`; *lines* as from :func:`read_yaml`."""
+    """Return *data* as a *model*, *named* as of :func:`load_config`; *lines* as from :func:`read_yaml`."""
     if not isinstance(data, dict):
         raise ConfigError(f"must be a mapping with the keys {', '.join(model.model_fields)}", path, 1)
     try:
@@ -282,7 +282,7 @@ def _problems(
 
 
 def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Location:
-    """*parts* without those that are no key or index of the file, but a union's tag."""
+    """Return *parts* without those that are no key or index of the file, but a union's tag."""
     place: Location = ()
     for part in parts:
         place = (*place, str(part)) if (*place, str(part)) in lines else place
@@ -296,7 +296,7 @@ def located(path: Path, lines: Mapping[Location, int], key: Location, problem: s
 
 
 def _key(lines: Mapping[Location, int], error: Any) -> str:
-    """The key that *error* is about, with those that it is in; without *lines* with unions' tags."""
+    """Return the key that *error* is about, with those that it is in; without *lines* with unions' tags."""
     parts = error["loc"]
     if lines:
         own = parts[-1:] if error["type"] == "missing" or parts[-1:] == ("[key]",) else ()
@@ -311,7 +311,7 @@ def shown_key(key: object) -> str:
 
 
 def _line(lines: Mapping[Location, int], error: Any) -> int:
-    """The line of *error*. Of one about several keys of a mapping: that of the key that the message names first."""
+    """Return the line of *error*; of one about several keys of a mapping, of the key that the message names first."""
     place = _place(lines, error["loc"])
     if isinstance(error["input"], dict):
         for word in re.findall(r"\w+", error["msg"]):
@@ -384,8 +384,8 @@ def value_problem(error: Any, hidden: bool = False) -> str:
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """``did you mean 'x'? `` if one of *known* is like *word*, else ""."""
-    ends = [each for each in known if len(each) > 3 and word.endswith(each)]
+    """Return ``did you mean 'x'? `` if one of *known* is like *word*, else ""."""
+    ends = [ending for ending in known if len(ending) > 3 and word.endswith(ending)]
     near = ends or difflib.get_close_matches(word[:_LONGEST_WORD], known, 1)
     return f"did you mean '{near[0]}'? " if near else ""
 
@@ -396,7 +396,7 @@ _LONGEST_WORD = 100
 def _models(
     model: type[BaseModel], location: tuple[int | str, ...]
 ) -> tuple[list[type[BaseModel]], list[type[BaseModel]]]:
-    """The models on the way to *location*, *model* the first; and those that may be there, more than one of a union."""
+    """Return the models on the way to *location*, from *model* on, and those that may be there: of a union, several."""
     found, choice = [model], [model]
     for part in location:
         field = found[-1].model_fields.get(str(part)) if len(choice) == 1 else None

@@ -89,7 +89,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def system_words(error: OSError, path: Path | str | None = None, instead: str = "") -> str:
-    """*error* of the operating system: ``PATH: No space left on device (0 bytes are free there); free space …``.
+    """Return *error* of the operating system: ``PATH: No space left on device (0 bytes are free there); free space …``.
 
     *path*: in place of the one that the error names. *instead*: another way out, as ``set TMPDIR to another folder``.
     """
@@ -105,7 +105,7 @@ def _names(error: OSError) -> list[str | bytes]:
 
 
 def _free(path: str) -> str:
-    """The space left where *path* is or would be, in words."""
+    """Return the space left where *path* is or would be, in words."""
     for folder in (path, *map(str, Path(path).parents)):
         try:
             status = os.statvfs(folder)
@@ -117,7 +117,7 @@ def _free(path: str) -> str:
 
 
 def in_words(error: BaseException) -> str:
-    """Any *error* as one paragraph for a person: an own one's text, else what was wrong, where, and what to do.
+    """Return any *error* as one paragraph for a person: an own one's text, else what was wrong, where, and what to do.
 
     What nobody foresaw names its place in Lineproof's code instead of a traceback.
     """
@@ -149,7 +149,7 @@ def _is_own(error: BaseException) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """The last line of Lineproof's code that *error* passed through."""
+    """Return the last line of Lineproof's code that *error* passed through."""
     frames = reversed(traceback.extract_tb(error.__traceback__))
     return next((f"{own}, line {frame.lineno}" for frame in frames if (own := _own(frame.filename))), "")
 

@@ -20,7 +20,7 @@ _ROBOT_BLOCK = re.compile(
 
 
 def read_file(path: Path, most: int | None = None) -> bytes:
-    """The content of the plain file *path*. Raises ConfigError for all else, and for more than *most* bytes.
+    """Return the content of the plain file *path*. Raises ConfigError for all else, and for more than *most* bytes.
 
     *most*: None for a run's own files, which may have any size.
 
@@ -52,7 +52,7 @@ def _check_plain(path: Path, found: os.stat_result) -> None:
 
 
 def read_text(path: Path, most: int) -> str:
-    """The file *path* as UTF-8 text, without a byte order mark. Raises ConfigError as :func:`read_file`."""
+    """Return the file *path* as UTF-8 text, without a byte order mark. Raises ConfigError as :func:`read_file`."""
     try:
         return read_file(path, most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -65,7 +65,7 @@ def is_folder(path: Path) -> bool:
 
 
 def require_folder(path: Path, what: str) -> Path:
-    """*path*, if it is a folder. *what*: for messages. Raises ConfigError."""
+    """Return *path*, if it is a folder. *what*: for messages. Raises ConfigError."""
     if not is_folder(path):
         problem = "is not a folder" if os.path.lexists(path) else "does not exist"
         raise ConfigError(f"{what} {problem}; expected an existing folder", path)
@@ -149,7 +149,7 @@ def append_line(path: Path, line: bytes, instead: str = "") -> None:
 
 
 def not_written(path: Path, error: OSError, instead: str = "") -> TestbedError:
-    """The error that *path* cannot be written, because of *error*."""
+    """Return the error that *path* cannot be written, because of *error*."""
     return TestbedError(f"{path} cannot be written: {_words(path, error, instead)}")
 
 
@@ -167,7 +167,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def place(source: object, line: int | None) -> str:
-    """``file:line`` of a suite's *line*, as Robot counts: of Markdown, the lines in its blocks and one between two."""
+    """Return ``file:line`` of a suite's *line*, as Robot counts: of Markdown, lines in blocks and one between two."""
     path, numbers = Path(str(source)), list[int]()
     if line and path.suffix.lower() in (".md", ".markdown"):
         text = path.read_text(encoding="utf-8-sig", errors="replace")

@@ -27,7 +27,7 @@ class JsonError(ValueError):
 
 
 def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = True) -> Any:
-    """The data in *text* (bytes: UTF-8) of at most *largest* bytes, :data:`DEEPEST` levels. Raises JsonError.
+    """Return the data in *text* (bytes: UTF-8) of at most *largest* bytes, :data:`DEEPEST` levels. Raises JsonError.
 
     A key that stands twice, NaN, infinities, numbers beyond a float's range (1e999), whole ones of more than 40 digits
     and halves of characters are no data. *strict*: False for what a device answers, where whoever takes a value checks

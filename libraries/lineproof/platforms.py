@@ -138,12 +138,12 @@ class Platform(Config):
 
 
 def read_platform(folder: Folder, name: str) -> Platform:
-    """The platform *name* of *folder*. Raises ConfigError."""
+    """Return the platform *name* of *folder*. Raises ConfigError."""
     return load_config(named_file(folder, name, "platform"), Platform, "platform")
 
 
 def named_file(folder: Folder, name: str, kind: str) -> Path:
-    """``folder/name.yaml``. Raises ConfigError that lists the *kind*s there."""
+    """Return ``folder/name.yaml``. Raises ConfigError that lists the *kind*s there."""
     known = [path.stem for path in listed(folder, "*.yaml")]
     if name not in known:
         hint = did_you_mean(name.removesuffix(".yaml").removesuffix(".yml"), known)

@@ -32,19 +32,19 @@ class Layers:
     packaged: Path
 
     def __truediv__(self, name: str) -> Path:
-        """The file *name*: the project's, else the packaged one; the project's path if there is none."""
+        """Return the file *name*: the project's, else the packaged one; the project's path if there is none."""
         own, packaged = self.own / name, self._packaged(name)
         # a link to nothing is the project's too: its reader refuses it
         return packaged if packaged.exists() and not os.path.lexists(own) else own
 
     def glob(self, pattern: str) -> Iterator[Path]:
-        """The files of both that match, each name once. Raises ConfigError for a folder that cannot be read."""
+        """Return the files of both that match, each name once. Raises ConfigError for a folder that cannot be read."""
         beside = [path for path in self.packaged.glob(f"*/{pattern}") if path.stem == path.parent.name]
         paths = (*beside, *listed(self.packaged, pattern), *listed(self.own, pattern))
         return iter({path.name: path for path in paths}.values())
 
     def replaced(self, names: Iterable[str] | None = None) -> list[Path]:
-        """The project's files that take the place of packaged ones with other content. *names*: among these (all)."""
+        """Return the project's files that take the place of different packaged ones. *names*: among these (all)."""
         others = []
         for path in listed(self.own, "*.yaml") if names is None else [self.own / name for name in names]:
             with contextlib.suppress(OSError):  # there is only one
@@ -61,7 +61,7 @@ class Layers:
         return Layers(self.own.parent / kind, self.packaged.parent / kind)
 
     def __str__(self) -> str:
-        """The project's folder."""
+        """Return the project's folder."""
         return str(self.own)
 
 
@@ -70,7 +70,7 @@ Folder = Path | Layers
 
 
 def listed(folder: Folder, pattern: str) -> list[Path]:
-    """The paths in *folder* whose names match *pattern*, by name, no hidden ones; none if there is no such folder.
+    """Return the paths in *folder* that match *pattern*, by name, no hidden ones; none if there is no such folder.
 
     Raises ConfigError for what is no folder or cannot be read: as empty, packaged files would take its place.
     """
@@ -119,7 +119,7 @@ class Project:
 
     @classmethod
     def find(cls, start: Path | None = None) -> Project:
-        """The project that *start* (default: the current folder) lies in: the nearest folder with ``variables/``.
+        """Return the project of *start* (default: the current folder): the nearest folder with ``variables/``.
 
         Without one *start* itself is the project, and all files are packaged ones. Raises ConfigError if there is no
         such folder.
@@ -137,12 +137,12 @@ class Project:
 
 
 def packaged_variables() -> Path:
-    """``variables/`` as installed beside this module, or at the top of a clone."""
+    """Return ``variables/`` as installed beside this module, or at the top of a clone."""
     return _installed("variables", "variables")
 
 
 def packaged_suites() -> Path:
-    """The shipped suites: ``suites/`` as installed beside this module, or ``tests/`` at the top of a clone."""
+    """Return the shipped suites: ``suites/`` as installed beside this module, or ``tests/`` at the top of a clone."""
     return _installed("suites", "tests")
 
 

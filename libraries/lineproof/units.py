@@ -46,27 +46,27 @@ class Layer(Enum):
 
 
 def l1_bits(size: float) -> float:
-    """Bits that one frame of *size* bytes (FCS included) occupies on the wire."""
+    """Return the bits that one frame of *size* bytes (FCS included) occupies on the wire."""
     return 8 * (size + OVERHEAD)
 
 
 def l2_bits(size: float) -> float:
-    """Bits of one frame of *size* bytes (FCS included)."""
+    """Return the bits of one frame of *size* bytes (FCS included)."""
     return 8 * size
 
 
 def bits(size: float, layer: Layer) -> float:
-    """Bits of one frame of *size* bytes at *layer*."""
+    """Return the bits of one frame of *size* bytes at *layer*."""
     return l1_bits(size) if layer is Layer.L1 else l2_bits(size)
 
 
 def line_rate_pps(link_bps: float, size: float) -> float:
-    """Frames/s of *size* bytes that fill one direction of a link of *link_bps* (14.88 M for 64 bytes on 10 Gbit/s)."""
+    """Return the frames/s of *size* bytes that fill one direction of *link_bps* (14.88 M for 64 bytes on 10 Gbit/s)."""
     return link_bps / l1_bits(size)
 
 
 def parse_link_speed(text: str) -> float:
-    """``"10 Gbps"`` or ``"2.5 Gbit/s"`` as bit/s, at most 10^15. Raises ValueError."""
+    """Return ``"10 Gbps"`` or ``"2.5 Gbit/s"`` as bit/s, at most 10^15. Raises ValueError."""
     match = _SPEED.fullmatch(text)
     speed = float(match["number"]) * PREFIX[match["prefix"]] if match else 0.0
     if not 0 < speed <= _FASTEST:
@@ -75,7 +75,7 @@ def parse_link_speed(text: str) -> float:
 
 
 def si(value: float, unit: str, digits: int = 4) -> str:
-    """*value* with an SI prefix and *digits* significant digits: ``si(14880952, "pps") == "14.88 Mpps"``."""
+    """Return *value* with an SI prefix and *digits* significant digits: ``si(14880952, "pps") == "14.88 Mpps"``."""
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         # rounding may reach the next prefix: 999 999 pps is 1 Mpps, not 1000 kpps
         if abs(float(f"{value:.{digits}g}")) >= factor:
@@ -103,7 +103,7 @@ def range_text(low: str, high: str, joined: str = "to") -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """``"1 suite"``, ``"3 suites"``."""
+    """Return *count* with its *noun*: ``1 suite``, ``3 suites``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -148,7 +148,7 @@ class Rate:
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds as text: ``0.5 s``, ``48 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    """Return *seconds* as text: ``0.5 s``, ``48 s``, ``3 min 20 s``, ``2 h 5 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.2g} s" if seconds < 1 else f"{whole} s"

@@ -10,7 +10,7 @@ _UNUSUAL = re.compile(r"[^\t\n -~]")
 
 
 def visible(text: str) -> str:
-    r"""*text* with every control character as an escape: ``\x1b``, ``\r``, ``\u202e``; line feeds and tabs stay.
+    r"""Return *text* with every control character as an escape: ``\x1b``, ``\r``, ``\u202e``; line feeds and tabs stay.
 
     Control characters are those of Unicode that are not printed (escape sequences, NUL, marks that change the direction
     of text, half surrogates, separators of lines): they could rewrite a terminal, mislead a reader or break XML.
@@ -19,12 +19,12 @@ def visible(text: str) -> str:
 
 
 def one_line(words: object) -> str:
-    """*words* as text in one line, as by :func:`visible`."""
+    """Return *words* as text in one line, as by :func:`visible`."""
     return " ".join(visible(str(words)).split())
 
 
 def visible_data(data: Any) -> Any:
-    """*data* as of JSON with every text in it, and every key of a mapping, as by :func:`visible`."""
+    """Return *data* as of JSON with every text in it, and every key of a mapping, as by :func:`visible`."""
     if isinstance(data, str):
         return visible(data)
     if isinstance(data, dict):
@@ -37,7 +37,7 @@ _SHOWN = 160
 
 
 def shortened(text: object, most: int = _SHOWN) -> str:
-    """*text*, which somebody else wrote, for a message: in one line, what does not print escaped.
+    """Return *text*, which somebody else wrote, for a message: in one line, what does not print escaped.
 
     Of more than *most* characters both ends are kept: where it begins, and what the sentence about it ends with.
     """

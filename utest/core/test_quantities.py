@@ -13,16 +13,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import UNKNOWN, Bounds
-from lineproof.core.deciding import OPEN, shown_by
+from lineproof.core.deciding import OPEN, ask, shown_by
 from lineproof.core.phrases import percent
 from lineproof.core.quantity import Need, Promise, Quantity, Requirement, Scope
 from lineproof.core.registry import quantities
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import LONGEST, is_sentence, parse, parse_traffic
 from lineproof.core.traffic.catalogue import Catalogue
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, loss_ratio, unended
+from lineproof.core.trial import (
+    EXAMINED,
+    DirectionCount,
+    Fault,
+    Load,
+    Outcome,
+    Problem,
+    Trial,
+    loss_ratio,
+    unended,
+)
+from lineproof.core.verdict import verdict_of
 from lineproof.errors import SentenceError
 from lineproof.project import Layers
+from lineproof.visible import shortened
 from support.catalogue import CATALOGUE
 from support.made_testbeds import promised
 from support.made_trials import FRAMES, SENTENCES, Made, Way, ruling_of
@@ -186,6 +198,34 @@ def test_any_words_are_a_sentence_or_a_short_error(text: str):
             assert str(error).isprintable() and len(str(error)) < 1500
 
 
+@pytest.mark.parametrize("number", ["1e30", "1e-3", "1.", "1.2.3", "9" * 16, "9" * 250, "0." + "1" * 16])
+@pytest.mark.parametrize(
+    "sentence", ["≥ {} Mpps", "latency p99 ≤ {}µs at 5 Mpps", "loses ≤ 1% at {} pps", "≥ 5 Mpps for {} s", "≥ {}%"]
+)
+def test_a_number_that_is_not_understood_is_named_with_what_is_expected(sentence: str, number: str):
+    with pytest.raises(SentenceError, match="expected at most 15 digits") as caught:
+        read(f"64b unidirectional {sentence.format(number)}")
+    assert f"'{shortened(number)}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("64b unidirectional latency max ≤ 86400001 ms at 5 Mpps", "'86400001 ms': a time is at most 24 h"),
+        ("64b unidirectional recovers in ≤ 86400001 ms", "'86400001 ms': a time is at most 24 h"),
+        ("64b unidirectional ≥ 5 Mpps for 25 h", "'for 25 h': expected more than 0 and at most 24 h"),
+        ("64b unidirectional loses ≤ 100.1% at 5 Mpps", "'100.1 %': a share of the frames is at most 100%"),
+        (f"{'9' * 20}b unidirectional ≥ 5 Mpps", f"'{'9' * 20}b': frames are 64 to 9216 bytes"),
+        (f"64b {'9' * 20}-flows unidirectional ≥ 5 Mpps", f"'{'9' * 20}-flows': expected '1-flow', or 2 to 16777216"),
+        (f"64b bidirectional on {'9' * 20} pairs ≥ 5 Mpps in total", "expected 'on 1 pair' to 'on 16 pairs'"),
+    ],
+)
+def test_a_number_out_of_its_range_is_named_with_the_range(words: str, expected: str):
+    with pytest.raises(SentenceError) as caught:
+        read(words)
+    assert expected in str(caught.value)
+
+
 PIECES = (" ", "1", "1,", "a ", "on 1 pair ", "≥ ", "5 % at ", "each way ", "for 1 s ", "x", "p9", ".", "\t")
 
 
@@ -333,3 +373,29 @@ def test_a_fail_says_the_figure_of_what_its_trials_lost_that_was_judged(words: s
     where, lost = "" if promise.in_total else " in the worst direction", loss_ratio([trial], promise.in_total)
     assert f"lost {percent(lost)}{where} (" in str(reason)
     assert promise.worst([replace(trial, problems=())]) == Bounds(lost, lost)
+
+
+@pytest.mark.parametrize("words", ["≥ 1 Mpps", "loses ≤ 0.01% at 1 Mpps", "forwards ≥ 1 Mpps"])
+@pytest.mark.parametrize(
+    ("missing", "changed", "says"),
+    [
+        (0, 1000, "1,000 of 1,000 captured frames came back changed"),
+        (20_000, 300, "300 of 1,000 captured frames came back changed"),
+        # as their bytes show, of frames that were not captured too
+        (0, 30_000, "30,000 frames or more came back changed"),
+    ],
+)
+def test_a_fail_tells_lost_frames_from_those_that_came_back_changed(
+    words: str, missing: int, changed: int, says: str
+) -> None:
+    row = DirectionCount(0, 1, 10**6, 10**6, 10**6 - missing - changed, changed=changed)
+    readings = {f"{EXAMINED}1": 1000.0}
+    trial = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, (row,), readings=readings), (), Bounds(1, 1))
+    requirement, promise = parse(f"64b unidirectional {words}", CATALOGUE), promised(f"64b unidirectional {words}")
+    decision = replace(ask(promise, [trial]), ruling=Ruling.FAIL)
+    summary, *details = str(verdict_of(decision, promise, requirement, {}).reason).splitlines()
+    assert any(says in line for line in (summary, *details))
+    if promise.quantity.judges_loss:
+        # of few frames that were looked at all may have changed, so none of these figures is the whole
+        assert says in summary and ("at most" in summary or "at least" in summary)
+        assert any(f"lost {percent(missing / 10**6)} ({missing:,} of 1,000,000 frames)" in line for line in details)

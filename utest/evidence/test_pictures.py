@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
@@ -73,6 +74,8 @@ def test_red_is_what_was_lost_of_a_promise(forwarded: int, is_kept: bool) -> Non
     sent = Trial(1, Outcome(Load(14e6), 1.0, 1.0, 0.0, counts), (), SECOND)
     svg = picture("64b unidirectional forwards ≥ 5 Mpps", sent)
     assert "lost, which this sentence allows" in words(svg) and ("lost |" in words(svg)) is not is_kept
+    changed = replace(sent, outcome=replace(sent.outcome, directions=(replace(counts[0], changed=1),)))
+    assert "lost or changed" in words(picture("64b unidirectional forwards ≥ 5 Mpps", changed))
     heights = {fill: float(height) for height, fill in BOX.findall(svg) if height != "11.00"}
     missing = heights.get("url(#hatch45-d1382c)", 0.0) / heights["#2c6fa6"]
     assert missing == pytest.approx(0.0 if is_kept else 0.7 / 4.3, abs=1e-3)

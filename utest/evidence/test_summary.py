@@ -26,7 +26,7 @@ from lineproof.core.registry import quantities
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Stage
 from lineproof.core.traffic.catalogue import Catalogue
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.core.under_load import QueueLoad, UnderLoad, Why
 from lineproof.evidence.document import (
     Cell,
@@ -48,6 +48,7 @@ from lineproof.evidence.document import (
     as_text,
     verdict_cell,
 )
+from lineproof.evidence.forms import trials_document
 from lineproof.evidence.recorder import Recorder
 from lineproof.evidence.records import MarginRecord, RequirementRecord
 from lineproof.evidence.report import WORKERS, report, sentence_document, write_report
@@ -140,6 +141,18 @@ def test_of_a_figure_that_has_no_bound_there_is_no_margin() -> None:
     late = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
     endless = SentenceRow(requirement_record(sentence=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
     assert (endless.carries, endless.margin_text) == ("beyond any limit in 1 trial", "–")
+
+
+def test_of_frames_that_came_back_changed_one_end_of_the_margin_is_known() -> None:
+    counts = DirectionCount(0, 1, 5_000_000, 5_000_000, 4_999_000, changed=1000)
+    outcome = replace(trial(pps=5e6).outcome, directions=(counts,), readings={f"{EXAMINED}1": 1000.0})
+    spoilt = replace(trial(pps=5e6), outcome=outcome)
+    row = sentence_row("64b unidirectional ≥ 5 Mpps", spoilt, verdict="FAIL")
+    assert row.carries == "≤ 4.999 Mpps, 1,000 of 1,000 captured frames came back changed"
+    assert row.margin_text == "at most -0.02 %"
+    parts = trials_document(row.record, row.trials, "").sections[0].parts
+    (table,) = (part for part in parts if isinstance(part, Table))
+    assert table.rows[0].cells[-1] == "1,000"
 
 
 def test_of_what_was_not_decided_both_ends_are_shown_if_they_are_known() -> None:

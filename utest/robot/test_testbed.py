@@ -6,6 +6,7 @@ import errno
 import logging
 import re
 from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.core.verdict import Verdict
-from lineproof.errors import ConfigError, Inconclusive, SlaFailure, TestbedError
+from lineproof.errors import ConfigError, Inconclusive, SentenceError, SlaFailure, TestbedError
 from lineproof.evidence.gate import ComparisonRule, gate
 from lineproof.evidence.records import MarginRecord
 from lineproof.evidence.run import read_run
@@ -439,6 +440,16 @@ def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values({"TELEMETRY": "On_Failure", "MARGIN": True, "RESUME": "20261121T120000Z-1a2b3c"})
     check_values({"CALIBRATIONS": str(tmp_path)})
     assert [margin_seconds(value) for value in (True, "ON", False, "off", 300, "5 min")] == [15, 15, 0, 0, 300, 300]
+
+
+@pytest.mark.parametrize("time", ["1e30 s", "-1e30", "inf", "1e8", timedelta(days=400)])
+@pytest.mark.parametrize("name", ["duration", "deadline"])
+def test_a_time_that_no_run_takes_is_refused_with_the_longest_one(name: str, time: Any) -> None:
+    convert = Lineproof.ROBOT_LIBRARY_CONVERTERS[timedelta]
+    assert convert("2 min") == convert(120) == timedelta(minutes=2)
+    with pytest.raises(SentenceError, match=f"'{name}': expected more than 0 and at most 10,000,000 s, not "):
+        span = time if isinstance(time, timedelta) else convert(time)
+        getattr(CharacterisationKeywords, "Send Traffic")(Mock(), "64b 1-flow", "1 Mpps", **{name: span})
 
 
 # -- the search for the margin after a sentence: when there is one, and that it changes no verdict

@@ -100,6 +100,14 @@ GIVEN_THEN: Mapping[str, tuple[Any, ...]] = {
         f"no failed allocation: {name}": (TRIED, unlike(name, 40_000), facts(), TIME, "card or bus likely")
         for name in ("esp4-encrypt: no buffers", "arp-reply: ARP replies sent", "error-drop: none")
     },
+    "late in a busy worker": (TRIED, ledger(forwarded=OFFERED), facts(), load(1.0, 0.2), "late frames likely"),
+    "late beside other work": (
+        TRIED,
+        ledger(forwarded=OFFERED),
+        ON_ONE,
+        cpus((1.0, 0.3, 0.0, None)),
+        "late frames possible",
+    ),
     "a line that is full without a drop": (WIDE, Ledger(1, 1, (WHOLE, LOSSY)), "tx slots likely"),
     **{
         f"port of {link_bps} bit/s": (replace(TRIED, link_bps=link_bps), ledger(Stage.LEAVING), "tx slots likely")
@@ -134,7 +142,7 @@ SILENT: Mapping[str, tuple[Any, ...]] = {
     "no login": (TRIED, replace(RX, missing="no login")),
     "perhaps lost on the cable": (TRIED, ledger(None), facts(), FULL),
     "lost inside, uncounted": (TRIED, ledger(Stage.PASSING), facts(), FULL),
-    "nothing lost": (TRIED, ledger(forwarded=OFFERED), facts(), FULL),
+    "nothing lost, and workers with time left": (TRIED, ledger(forwarded=OFFERED), facts(), TIME),
     "read at half the load": (TRIED, RX, facts(), load(1.0, asked=OFFERED / 2)),
     "read at twice the load": (TRIED, RX, facts(), load(1.0, asked=OFFERED * 2, forwarded_pps=1.2e7)),
     "read at no load": (TRIED, RX, facts(), load(0.1, asked=math.nan)),

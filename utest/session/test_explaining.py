@@ -105,6 +105,20 @@ def test_a_fail_that_no_loss_made_has_no_reason_of_loss(sentence: str, lost: flo
     assert rule_of(explained(replace(found, trials=(trial,), ledgers=ledgers), FACTS, LOAD)) == rule
 
 
+@pytest.mark.parametrize(
+    ("sentence", "rule"),
+    [
+        ("latency p99 ≤ 10 µs at 1 Mpps", "late frames"),
+        ("pdv p99 ≤ 10 µs at 1 Mpps", "late frames"),
+        ("reorders ≤ 1% at 1 Mpps", ""),
+        ("costs ≤ 300 cycles/packet at 1 Mpps", ""),
+    ],
+)
+def test_late_frames_of_a_busy_worker_are_explained_though_none_was_lost(sentence: str, rule: str) -> None:
+    assert rule_of(explained(judged(sentence, lost=0.0), FACTS, LOAD)) == rule
+    assert rule_of(explained(judged(sentence, lost=0.0), FACTS, None)) == ""
+
+
 class FakeRun:
     """Traffic and a router; *events*: what happened. *slow*: s that the stacks take, beyond their seconds."""
 

@@ -269,13 +269,10 @@ def test_rates_of_any_unit_give_the_shares_of_the_streams(
     assert dict(found.sizes()) == pytest.approx({64: shares[0], 1518: shares[1]})
 
 
-def test_streams_that_measure_latency_are_left_out() -> None:
-    found = program(stream(), latency(1000, 1518))
+@pytest.mark.parametrize("other", [latency(1000, 1518), stream(frame(1518), enabled=False)])
+def test_streams_that_measure_latency_or_are_disabled_are_left_out(other: Data) -> None:
+    found = program(stream(), other)
     assert [item.share for item in found.directions[0]] == [1.0] and dict(found.sizes()) == {64: 1.0}
-
-
-def test_streams_that_are_disabled_are_left_out() -> None:
-    assert len(program(stream(), stream(enabled=False)).directions[0]) == 1
 
 
 TUPLE = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 20, "port_min": 1, "port_max": 5}

@@ -24,7 +24,7 @@ _SENT = re.compile(r"(?<![a-z])(tx|sent|xmit)", re.IGNORECASE)
 
 
 def pause_seconds(frames: int, link_bps: float) -> float:
-    """The most s for which so many pause *frames* stop the end of a link of *link_bps* bit/s that receives them."""
+    """Return the most s for which so many pause *frames* stop the receiving end of a link of *link_bps* bit/s."""
     return frames * LONGEST_PAUSE_BITS / link_bps
 
 
@@ -60,7 +60,7 @@ def is_group_count(name: str) -> bool:
 
 
 def group_frames(counters: Mapping[str, float]) -> int:
-    """The frames to a group in all the *counters* of a port. A total counts, not also its queues."""
+    """Return the frames to a group in all the *counters* of a port. A total counts, not also its queues."""
     frames_of_groups: dict[str, dict[bool, float]] = {}
     for name, count in counters.items():
         if match := _GROUP.fullmatch(name):

@@ -202,8 +202,8 @@ class TrialPlan:
 
     def learn(self, trial: Trial) -> None:
         """Ask for as much more, and for as long trials, that neither clock nor queues can hide a shortage."""
-        promise, goal, rows = self._promise, self._promise.goal, trial.outcome.directions
-        if not rows or not (promise.quantity.doubts or promise.needs_full_load) or trial.seconds.low <= 0:
+        promise, goal, directions = self._promise, self._promise.goal, trial.outcome.directions
+        if not directions or not (promise.quantity.doubts or promise.needs_full_load) or trial.seconds.low <= 0:
             return
         longest = max(goal.longest_trial, self.seconds)
         is_exact = overloaded in promise.quantity.doubts
@@ -214,7 +214,7 @@ class TrialPlan:
         slack, needs_more = goal.resolution, promise.needs_full_load
         if promise.unit in RATE_UNITS and not promise.quantity.threshold_is_load:
             # a rate is seconds below: what a clock leaves open of them has to be sent beyond it
-            least = promise.limit.value / (len(rows) if promise.in_total else 1)
+            least = promise.limit.value / (len(directions) if promise.in_total else 1)
             spare = (self._line if is_full else promise.load_pps) / least - 1 if least else math.inf
             slack, needs_more = min(slack, max(spare, FINEST)), needs_more or spare < width
         most = slack if is_exact or is_full else MOST_UNCERTAIN
@@ -225,7 +225,7 @@ class TrialPlan:
             # a rate or a cost bears more than is needed; frames may be lost by it, so a longer trial asks for less
             least = self._extra if promise.quantity.is_mean else 0.0
             self._extra = min(self._most_extra, max(least, late + 1.25 * self._clock / seconds - slack))
-        share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / promise.conditions.finest
+        share = max((row.backlog or 0) / max(1, row.offered) for row in directions) / promise.conditions.finest
         if share > 1:
             seconds = max(seconds, trial.outcome.duration * share * 1.25)
         if not promise.soak:

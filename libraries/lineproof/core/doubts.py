@@ -201,11 +201,11 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         frames = max(2.0 * own.most_lost * longer, rare)
         frames = min(frames, gone) if row.changed else frames
         if own.lossy:
-            words = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost:,}"
-            yield Problem(Fault.OWN_LOSS, words, frames, ports(row))
+            detail = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost:,}"
+            yield Problem(Fault.OWN_LOSS, detail, frames, ports(row))
         else:
-            words = f"{own.trials:g} trials, expected at least {1 / conditions.risk - 2:.0f}"
-            yield Problem(Fault.UNWATCHED, words, frames, ports(row))
+            detail = f"{own.trials:g} trials, expected at least {1 / conditions.risk - 2:.0f}"
+            yield Problem(Fault.UNWATCHED, detail, frames, ports(row))
 
 
 def own_ceiling(trial: Trial, conditions: Conditions) -> Iterator[Problem]:

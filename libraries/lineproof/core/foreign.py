@@ -72,7 +72,7 @@ class ForeignFrames:
         return cls({port: one.frames for port, one in heard.items()}, overcounting=over)
 
     def budget(self, port: int, seconds: float) -> int:
-        """The most such frames that are expected at *port* in so many *seconds*; 0 where none came.
+        """Return the most such frames that are expected at *port* in so many *seconds*; 0 where none came.
 
         Of a period *p* at least ``floor(T / p)`` frames come in *T* s and at most ``floor(T / p) + 1``, whenever it
         begins; so *n* frames in *T* s are the least of any period above ``T / (n + 1)``.
@@ -81,7 +81,7 @@ class ForeignFrames:
         return math.floor((received + 1) / self.seconds * seconds) + 1 if received else 0
 
     def with_budgets(self, outcome: Outcome) -> Outcome:
-        """*outcome* with the budget of each direction, for the s in which its frames were counted.
+        """Return *outcome* with the budget of each direction, for the s in which its frames were counted.
 
         Where the card of a port counted frames to a group meanwhile, these are foreign ones in any case.
         """
@@ -127,7 +127,7 @@ _TAGS = (0x8100, 0x88A8)
 
 
 def origin(frame: bytes) -> str:
-    """``ARP from 02:00:00:00:00:01``: the protocol of *frame*, without its FCS, and who sent it."""
+    """Return ``ARP from 02:00:00:00:00:01``: the protocol of *frame*, without its FCS, and who sent it."""
     if len(frame) < 14:
         return "a damaged frame"
     target, sender = (":".join(f"{octet:02x}" for octet in frame[at : at + 6]) for at in (0, 6))
@@ -156,7 +156,7 @@ def _of_ip(frame: bytes) -> str:
 
 
 def origins(frames: Sequence[bytes], seconds: float) -> str:
-    """``ARP from 02:…, every 1 s; …``: the *frames* that came in *seconds*, the most frequent first."""
+    """Return ``ARP from 02:…, every 1 s; …``: the *frames* that came in *seconds*, the most frequent first."""
     senders = Counter(map(origin, frames)).most_common()
     return "; ".join(f"{name}, {_often(count, seconds)}" for name, count in senders)
 

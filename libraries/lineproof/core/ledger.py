@@ -72,7 +72,7 @@ class DirectionAccount:
         return self.lost - self.explained
 
     def drops_at(self, stage: Stage) -> tuple[Drop, ...]:
-        """The drops of *stage*."""
+        """Return the drops of *stage*."""
         return tuple(drop for drop in self.drops if drop.stage is stage)
 
     @property
@@ -164,12 +164,12 @@ class Ledger:
 
     def without_counts(self) -> Ledger:
         """Return it without what the router counts."""
-        rows = [replace(row, router_rx=None, router_tx=None, drops=()) for row in self.directions]
-        return Ledger(self.first_trial, self.last_trial, tuple(rows), missing=self.missing or self.contradiction)
+        directions = [replace(row, router_rx=None, router_tx=None, drops=()) for row in self.directions]
+        return Ledger(self.first_trial, self.last_trial, tuple(directions), missing=self.missing or self.contradiction)
 
 
 def make_ledger(trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]) -> Ledger:
-    """The ledger of *trials*: all between the two readings. *interfaces*: the router's, by the generator's port."""
+    """Return the ledger of *trials*: all between two readings. *interfaces*: the router's, by the generator's port."""
     directions = _direction_counts(trials, interfaces)
     first, last = trials[0].number, trials[-1].number
     names, most = set(interfaces.values()), most_counted(sum(row.offered for row in directions))
@@ -198,12 +198,12 @@ def make_ledger(trials: Sequence[Trial], before: Telemetry, after: Telemetry, in
 
 
 def ledger_without_router(trials: Sequence[Trial], interfaces: Mapping[int, str], why: str) -> Ledger:
-    """The ledger where the router's counters could not be read, and *why*."""
+    """Return the ledger where the router's counters could not be read, and *why*."""
     return Ledger(trials[0].number, trials[-1].number, _direction_counts(trials, interfaces), missing=why)
 
 
 def lost_at_router(before: Telemetry, after: Telemetry, interfaces: Iterable[str], offered: int) -> dict[str, int]:
-    """Frames that the router's own counters show as dropped between two readings, by cause, without zeros."""
+    """Return frames that the router's own counters show as dropped between two readings, by cause, without zeros."""
     drops, _ = _drops_and_reasons(before.causes, after.causes, set(interfaces), most_counted(offered))
     return {drop.label: drop.frames for drop in drops if drop.frames}
 
@@ -229,7 +229,7 @@ def _increase(before: Telemetry, after: Telemetry, interface: str, counter: str,
 def _drops_and_reasons(
     before: Iterable[Cause], after: Iterable[Cause], interfaces: set[str], most: int
 ) -> tuple[tuple[Drop, ...], tuple[Drop, ...]]:
-    """Drops that add up, and reasons, between two readings; of *interfaces* and of the router as a whole."""
+    """Return drops that add up, and reasons, between two readings; of *interfaces* and of the router as a whole."""
     old, new = ({(cause.stage, cause.name, cause.interface): cause for cause in reading} for reading in (before, after))
     drops: list[Drop] = []
     reasons: list[Drop] = []
@@ -255,7 +255,7 @@ def _drops_and_reasons(
 
 
 def _with_reason(drop: Drop, reasons: Iterable[Drop]) -> Drop:
-    """*drop* with the name of its largest reason as its meaning, where it has none."""
+    """Return *drop* with the name of its largest reason as its meaning, where it has none."""
     matching = [reason for reason in reasons if reason.stage is drop.stage and reason.interface in ("", drop.interface)]
     if drop.meaning or not matching:
         return drop
@@ -263,6 +263,6 @@ def _with_reason(drop: Drop, reasons: Iterable[Drop]) -> Drop:
 
 
 def sum_of(drops: Iterable[Drop]) -> int | None:
-    """The frames of *drops*; None where a counter of one began anew."""
+    """Return the frames of *drops*; None where a counter of one began anew."""
     counted = list(drops)
     return None if any(drop.began_anew for drop in counted) else sum(drop.frames for drop in counted)

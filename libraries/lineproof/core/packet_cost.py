@@ -52,7 +52,7 @@ class PacketCost:
         return self.vectors / self.calls if self.calls else None
 
     def figures(self) -> dict[str, float]:
-        """The figures by name: cycles per packet, with and without the input nodes, and packets per call."""
+        """Return the figures by name: cycles per packet, with and without the input nodes, and packets per call."""
         costs = {"cycles_per_packet": self.total, "cycles_per_packet_without_input": self.without_input}
         return costs if self.vectors_per_call is None else {**costs, "vectors_per_call": self.vectors_per_call}
 
@@ -98,7 +98,7 @@ def _cost(thread: str, nodes: Sequence[NodeRuntime]) -> PacketCost:
 
 
 def together(costs: Iterable[PacketCost]) -> PacketCost | None:
-    """The sum of *costs*: of several threads, or of one in several readings. None if there is none."""
+    """Return the sum of *costs*: of several threads, or of one in several readings. None if there is none."""
     rows = tuple(costs)
     if not rows:
         return None
@@ -106,7 +106,7 @@ def together(costs: Iterable[PacketCost]) -> PacketCost | None:
 
 
 def cost_figures(readings: Sequence[Sequence[PacketCost]]) -> dict[str, float]:
-    """Figures of all *readings* together, each the costs by thread: over all threads, and of each (``…_vpp_wk_0``)."""
+    """Return figures of all *readings*, each the costs by thread: over all threads, and of each (``…_vpp_wk_0``)."""
     rows = [cost for reading in readings for cost in reading]
     if (whole := together(rows)) is None:
         return {}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from ..units import Rate, apart, si
 from .bounds import Bounds, Limit
 from .quantity import Promise
 from .rule import Ruling
-from .trial import DirectionCount, Trial
+from .trial import EXAMINED, DirectionCount, Trial
 
 
 def percent(ratio: float, limit: float = 0.0) -> str:
@@ -67,6 +68,30 @@ def rate_words(pps: float, promise: Promise) -> str:
     return f"{frames} = {bits} = {rate.percent:.4g} % line rate"
 
 
+def changed_words(trials: Sequence[Trial]) -> str:
+    """Return how many of the frames that were looked at came back changed: ``9 of 10 captured frames``; "": none."""
+    counts = [(trial.outcome.readings, row) for trial in trials for row in trial.outcome.directions if row.changed]
+    looked_at = [(row.changed, int(readings.get(f"{EXAMINED}{row.rx_port}", 0))) for readings, row in counts]
+    changed, captured = (sum(column) for column in zip(*looked_at, strict=True)) if looked_at else (0, 0)
+    # their bytes may show more of them than were captured
+    of = f"of {captured:,} captured frames" if all(frames <= most for frames, most in looked_at) else "frames or more"
+    return f"{changed:,} {of} came back changed" if changed else ""
+
+
+def as_received(trials: Sequence[Trial]) -> list[Trial]:
+    """Return *trials* in which frames that came back changed count as forwarded: what is lost then is missing."""
+    return [
+        replace(
+            trial,
+            outcome=replace(
+                trial.outcome,
+                directions=tuple(replace(row, forwarded=row.received, changed=0) for row in trial.outcome.directions),
+            ),
+        )
+        for trial in trials
+    ]
+
+
 def of_directions(values: Sequence[float], in_total: bool) -> float:
     """Return the sum of *values* by direction, or the smallest."""
     return sum(values) if in_total else min(values, default=0.0)
@@ -75,8 +100,10 @@ def of_directions(values: Sequence[float], in_total: bool) -> float:
 def mean_rate(trials: Sequence[Trial], promise: Promise, frames: str) -> float:
     """Return the mean rate in frames/s of the field *frames* of the worst direction, or of all *in_total*."""
     seconds = sum(trial.seconds.high for trial in trials) or 1e-9
-    rows = zip(*(trial.outcome.directions for trial in trials), strict=True)
-    return of_directions([sum(getattr(row, frames) for row in column) / seconds for column in rows], promise.in_total)
+    columns = zip(*(trial.outcome.directions for trial in trials), strict=True)
+    return of_directions(
+        [sum(getattr(row, frames) for row in column) / seconds for column in columns], promise.in_total
+    )
 
 
 def rate_figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
@@ -95,8 +122,8 @@ def rate_figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
 
 def _pairs(promise: Promise, trial: Trial) -> list[tuple[DirectionCount, ...]]:
     directions = trial.outcome.directions
-    each = len(directions) // promise.pairs
-    return [directions[start : start + each] for start in range(0, len(directions), each)] if each else []
+    per_pair = len(directions) // promise.pairs
+    return [directions[start : start + per_pair] for start in range(0, len(directions), per_pair)] if per_pair else []
 
 
 def pair_figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
@@ -107,9 +134,9 @@ def pair_figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
     if promise.pairs < 2 or not trials:
         return {}
     figures: dict[str, float] = {}
-    rows = [(max(trial.seconds.high, 1e-9), _pairs(promise, trial)) for trial in trials]
+    pairs_of_trials = [(max(trial.seconds.high, 1e-9), _pairs(promise, trial)) for trial in trials]
     for number in range(promise.pairs):
-        counts, name = [(seconds, pairs[number]) for seconds, pairs in rows], f"pair_{number + 1}"
+        counts, name = [(seconds, pairs[number]) for seconds, pairs in pairs_of_trials], f"pair_{number + 1}"
         figures |= {
             f"{name}_offered_pps": fmean(sum(row.offered for row in pair) / s for s, pair in counts),
             f"{name}_forwarded_pps": fmean(sum(row.forwarded for row in pair) / s for s, pair in counts),
@@ -135,11 +162,12 @@ def pair_lines(promise: Promise, trials: Sequence[Trial]) -> list[str]:
 
 def direction_lines(trials: Sequence[Trial]) -> list[str]:
     """Return a line for what each direction lost, if there are several and one lost more than twice another."""
-    rows = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
-    ratios = [sum(row.lost for row in column) / max(1, sum(row.offered for row in column)) for column in rows]
-    if len(rows) < 2 or min(ratios) > max(ratios) / 2 or not max(ratios):
+    lost = "lost or changed" if changed_words(trials) else "lost"
+    columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
+    ratios = [sum(row.lost for row in column) / max(1, sum(row.offered for row in column)) for column in columns]
+    if len(columns) < 2 or min(ratios) > max(ratios) / 2 or not max(ratios):
         return []
     return [
-        f"port {column[0].tx_port} to {column[0].rx_port}: {f'lost {percent(ratio)}' if ratio else 'none missing'}"
-        for column, ratio in zip(rows, ratios, strict=True)
+        f"port {column[0].tx_port} to {column[0].rx_port}: {f'{lost} {percent(ratio)}' if ratio else 'none missing'}"
+        for column, ratio in zip(columns, ratios, strict=True)
     ]

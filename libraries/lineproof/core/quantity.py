@@ -307,23 +307,23 @@ class Requirement(TrafficWords):
         return " ".join(filter(None, (statistic, self.relation, self.text(), self.scope.value)))
 
     def threshold_pps(self, link_bps: float) -> float:
-        """A rate threshold in frames/s: of one direction, or of all directions together for ``in total``."""
+        """Return a rate threshold in frames/s: of one direction, or of all directions together for ``in total``."""
         return self.threshold.pps(self.profile, link_bps)
 
     def threshold_load(self, link_bps: float) -> Load:
-        """The threshold as a load of each sending port."""
+        """Return the threshold as a load of each sending port."""
         total = self.threshold_pps(link_bps)
         return Load(total / self.directions if self.in_total else total)
 
     def named_load(self, link_bps: float) -> Load | None:
-        """The load that the sentence names with ``at``, of each sending port; None if it names none."""
+        """Return the load that the sentence names with ``at``, of each sending port; None if it names none."""
         if self.load is None:
             return None
         pps = self.load.pps(self.profile, link_bps)
         return Load(pps / self.directions if self.load_scope is Scope.IN_TOTAL else pps)
 
     def within_clocks(self, load: Load, link_bps: float) -> Load:
-        """*load* of each port, at most CLOCKS_SHARE of line rate: beyond that the clocks decide, not the router."""
+        """Return *load*, at most CLOCKS_SHARE of line rate: beyond that the clocks decide, not the router."""
         most = CLOCKS_SHARE * self.profile.line_rate_pps(link_bps)
         return load if load.pps <= most else Load(most)
 

@@ -9,6 +9,7 @@ SentenceError before any frame is sent; :meth:`.quantity.Requirement.check` refu
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from typing import Protocol
 
@@ -28,18 +29,23 @@ LONGEST = 300
 _COMPARISONS = ("≥", "≤", ">=", "<=")
 _COMPARISON = re.compile(r"\s*(≥|≤|>=|<=)\s*")
 _WRONG_COMPARISON = re.compile(r"[<>=]=?")
+_FIGURE = r"[0-9][0-9.]*(?:e[+-]?[0-9]+)?"
+"""A number as people may write it; :func:`_number` says which of them it understands."""
+
 _RIGHT_SIDE = re.compile(
-    rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)"
+    rf"^(?P<number>{_FIGURE})\s*(?P<unit>[^\d\s].*?)"
     r"(?:\s+(?P<scope>each way|in total))?(?:\s+at\s+(?P<load>.+?))?$",
     re.IGNORECASE,
 )
 _ON_PAIRS = re.compile(r"(?:^|\s)on\s+(?P<number>\S+)\s+(?:port\s+)?pairs?(?=\s|$)", re.IGNORECASE)
 _NUMBER_WITH_COMMA = re.compile(r"\b[0-9]+(?:,[0-9]+)+\b")
 _FOR_TIME = re.compile(r"^(?P<before>.*\S)\s+for\s+(?P<time>.+)$", re.IGNORECASE)
-_TIME = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>s|min|h)$", re.IGNORECASE)
+_TIME = re.compile(rf"^(?P<number>{_FIGURE})\s*(?P<unit>s|min|h)$", re.IGNORECASE)
 _SECONDS_OF_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_TIME = 86400.0
-_LOAD = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$", re.IGNORECASE)
+_LOAD = re.compile(
+    rf"^(?P<number>{_FIGURE})\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$", re.IGNORECASE
+)
 _BITS = re.compile("[kmg]?(?:bps|bit/s)")
 _UNITS_PER_PACKET = {
     unit.value.replace("µ", micro).replace("/", per): unit
@@ -106,7 +112,7 @@ def parse(sentence: str, catalogue: TrafficNames, otherwise: Quantity | None = N
 
 
 def _one_line(text: str) -> str:
-    """*text* with one space between words. Raises SentenceError if it is longer than a sentence or does not print."""
+    """Return *text* with one space between words. Raises SentenceError if it is too long or does not print."""
     if len(text) > LONGEST:
         raise SentenceError(f"has {len(text)} characters; expected at most {LONGEST}")
     line = " ".join(text.split())
@@ -119,8 +125,8 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
     parts = _COMPARISON.split(sentence)
     if len(parts) != 3 or not parts[0] or not parts[2]:
         wrong = _WRONG_COMPARISON.search(sentence)
-        found = f"'{wrong[0]}' is not a comparison here; " if wrong and len(parts) == 1 else ""
-        raise SentenceError(f"{found}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
+        hint = f"'{wrong[0]}' is not a comparison here; " if wrong and len(parts) == 1 else ""
+        raise SentenceError(f"{hint}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
     left, comparison, right = parts
     left, pairs = _split_pairs(left)
     words, asked, quantity, statistic = _parse_left_side(left.split(), catalogue, otherwise)
@@ -157,7 +163,7 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
 
 
 def parse_traffic(words: str, catalogue: TrafficNames) -> TrafficWords:
-    """The traffic of ``TRAFFIC DIRECTION [on N pairs]``, a sentence without a demand. Raises SentenceError."""
+    """Return the traffic of ``TRAFFIC DIRECTION [on N pairs]``, a sentence without a demand. Raises SentenceError."""
     try:
         text = _one_line(words)
         if is_sentence(text):
@@ -194,7 +200,7 @@ def measured(
 
 
 def _split_pairs(left: str) -> tuple[str, int]:
-    """*left* without ``on 2 pairs``, and the number of pairs (1 if it says none)."""
+    """Return *left* without ``on 2 pairs``, and the number of pairs (1 if it says none)."""
     matches = list(_ON_PAIRS.finditer(left))
     if not matches:
         return left, 1
@@ -207,7 +213,7 @@ def _split_pairs(left: str) -> tuple[str, int]:
 
 
 def _traffic(sentence: str, profile: Profile, asked: bool | None, pairs: int) -> TrafficWords:
-    """The traffic, if it can be sent so. *asked*: whether bidirectional (None: not said, which one flow allows)."""
+    """Return the traffic, if it can be sent. *asked*: whether bidirectional (None: not said, which one flow allows)."""
     if pairs > 1 and profile.has_own_addresses:
         raise SentenceError(
             f"'{profile.name}' brings its own addresses, which fit one port pair; expected no 'on {pairs} pairs'"
@@ -235,19 +241,19 @@ def _parse_left_side(
             if bidirectional is not None:
                 raise SentenceError("says the direction twice; keep one")
             bidirectional = lower == "bidirectional"
-        elif found := _quantity(lower, catalogue.spelled(word) is not None):
+        elif named := _quantity(lower, catalogue.spelled(word) is not None):
             if quantity.word:
                 raise SentenceError(
-                    f"asks for both '{quantity.word}' and '{found.word}'; keep one, write a sentence for each"
+                    f"asks for both '{quantity.word}' and '{named.word}'; keep one, write a sentence for each"
                 )
-            quantity = found
+            quantity = named
             if quantity.after and (not rest or rest.pop(0).lower() != quantity.after):
                 raise SentenceError(
                     f"'{quantity.word}' needs '{quantity.after}'; expected for example '{quantity.example}'"
                 )
             if quantity.statistics:
                 if not rest:
-                    raise SentenceError(f"'{found.word}' says no statistic; expected for example '{quantity.example}'")
+                    raise SentenceError(f"'{named.word}' says no statistic; expected for example '{quantity.example}'")
                 statistic = quantity.statistic(rest.pop(0).lower())
         elif known := catalogue.spelled(word):
             traffic.append(known)
@@ -268,33 +274,33 @@ def _quantity(word: str, is_traffic: bool) -> Quantity | None:
 
 
 def _known_words(word: str, catalogue: TrafficNames) -> str:
-    """A suggestion for *word* alone, or else every word that is known."""
-    words = [item.word for item in quantities().values() if item.word]
-    known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *dict.fromkeys(words)]
+    """Return a suggestion for *word* alone, or else every word that is known."""
+    quantity_words = [item.word for item in quantities().values() if item.word]
+    known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *dict.fromkeys(quantity_words)]
     return did_you_mean(word, known).removesuffix(" ") or f"known words: {', '.join(known)}"
 
 
 def _split_for_time(right: str) -> tuple[str, float | None]:
-    """*right* without ``for 30 min`` at its end, and that time in s (None if it says none)."""
+    """Return *right* without ``for 30 min`` at its end, and that time in s (None if it says none)."""
     match = _FOR_TIME.match(right)
     if not match:
         return right, None
     time = _TIME.match(match["time"])
     if not time:
         raise SentenceError(f"'for {match['time']}' is not a time; expected for example 'for 30 min' or 'for 2 h'")
-    seconds = float(time["number"]) * _SECONDS_OF_UNIT[time["unit"].lower()]
+    seconds = _number(time["number"]) * _SECONDS_OF_UNIT[time["unit"].lower()]
     if not 0 < seconds <= _LONGEST_TIME:
         raise SentenceError(f"'for {match['time']}': expected more than 0 and at most 24 h")
     return match["before"], seconds
 
 
 def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quantity]:
-    """The threshold, and the quantity of *quantity*'s word that has its unit."""
+    """Return the threshold, and the quantity of *quantity*'s word that has its unit."""
     same = [item for item in quantities().values() if item.word == quantity.word] if quantity.word else [quantity]
-    known = [item for each in same for item in each.units]
+    known = [item for quantity_of_word in same for item in quantity_of_word.units]
     if unit.lower().split()[0] in ("at", "each", "in"):
         raise SentenceError(f"'{number}' has no unit; expected {', '.join(_unit_text(item) for item in known)}")
-    value = _parse_unit(float(number), " ".join(unit.split()))
+    value = _parse_unit(_number(number), " ".join(unit.split()))
     if value.unit is Unit.MICROSECONDS and value.unit not in known and Unit.SECONDS in known:
         value = Value(value.number / 1e6, Unit.SECONDS)
     if value.unit not in known:
@@ -302,11 +308,20 @@ def _threshold(number: str, unit: str, quantity: Quantity) -> tuple[Value, Quant
         raise SentenceError(f"'{unit}' does not fit '{quantity.word or quantity.name}'; expected {expected}")
     if value.number <= 0 and value.unit is not Unit.PERCENT:
         raise SentenceError(f"'{number} {unit}': expected more than 0")
-    if value.unit is Unit.SECONDS and value.number > _LONGEST_TIME:
-        raise SentenceError("a time is at most 24 h")
+    if value.number / {Unit.SECONDS: 1.0, Unit.MICROSECONDS: 1e6}.get(value.unit, math.inf) > _LONGEST_TIME:
+        raise SentenceError(f"'{number} {unit}': a time is at most 24 h")
     if value.unit is Unit.PERCENT and value.number > 100:
-        raise SentenceError("a share of the frames is at most 100%")
+        raise SentenceError(f"'{number} {unit}': a share of the frames is at most 100%")
     return value, next(item for item in same if value.unit in item.units)
+
+
+def _number(text: str) -> float:
+    """Return the number that *text* writes. Raises SentenceError."""
+    if not re.fullmatch(NUMBER, text):
+        raise SentenceError(
+            f"'{shortened(text)}' is no number here; expected at most 15 digits, and 15 after a decimal point, as '0.5'"
+        )
+    return float(text)
 
 
 def _unit_text(unit: Unit) -> str:

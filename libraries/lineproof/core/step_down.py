@@ -49,7 +49,7 @@ class CountSnapshot:
     forwarded: tuple[int, ...]
 
     def missing(self, direction: int) -> int:
-        """Frames of a direction that are lost or under way."""
+        """Return the frames of a direction that are lost or under way."""
         return self.offered[direction] - self.forwarded[direction]
 
 
@@ -70,7 +70,7 @@ class StepDown:
     sent: tuple[OpenEnd, OpenEnd] = (0.0, math.inf)
 
     def overload_loss_ratio(self, direction: int) -> float:
-        """Loss ratio (0..1) of a direction in the first phase."""
+        """Return the loss ratio (0..1) of a direction in the first phase."""
         whole = self.outcome.directions[direction]
         offered = self.after.offered[direction]
         return min(self.after.missing(direction), whole.lost) / offered if offered else 0.0
@@ -82,7 +82,7 @@ class StepDown:
         return least / (1 + RATE_TOLERANCE) <= self.second.pps <= most / (1 - RATE_TOLERANCE)
 
     def undetectable_loss(self, direction: int) -> float:
-        """Frames of a direction whose loss cannot be seen: they may be under way, or counted later."""
+        """Return the frames of a direction whose loss cannot be seen: they may be under way, or counted later."""
         return self._level_bounds(direction)[0] if len(self.samples) >= MIN_SAMPLES else math.nan
 
     def recovery(self, direction: int) -> Bounds | None:
@@ -131,7 +131,7 @@ class StepDown:
         return [sample.missing(direction) for sample in self.samples]
 
     def _level_bounds(self, direction: int) -> tuple[float, float]:
-        """Differences in frames: up to the first, two counts are at one level; above the second, certainly not.
+        """Return differences in frames: up to the first, two counts are at one level; above the second, certainly not.
 
         Both come from the decreases among the last samples: loss only makes missing frames more, the rest is noise. So
         a router that loses more does not blur its own counts.

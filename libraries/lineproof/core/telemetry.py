@@ -58,7 +58,7 @@ def risen(before: int, after: int, most: int) -> int | None:
 
 
 def unsent_by_interface(causes: Iterable[Cause], interface: str) -> int:
-    """Frames handed to *interface* and not sent: its LOSS on leaving, or the OVERLAPPING count where that is more."""
+    """Return frames handed to *interface* and not sent: its LOSS on leaving, or a larger OVERLAPPING count."""
     leaving = [cause for cause in causes if cause.stage is Stage.LEAVING and cause.interface == interface]
     sums = (sum(cause.count for cause in leaving if cause.role is role) for role in (Role.LOSS, Role.OVERLAPPING))
     return max(sums)

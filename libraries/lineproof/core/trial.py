@@ -207,7 +207,7 @@ is below the trial's duration was done before the last frame was sent."""
 
 
 UNDER_WAY = "under_way."
-"""Begins a reading of each sending port: the fewest frames that were under way at a time in the steady part."""
+"""Begins a reading of each sending port: how many frames were under way all the time, once the first had come back."""
 
 HOST_COUNTS = "host_counts"
 """The reading of a trial whose frames no generator counted by itself: 1 where the counts of the host that sends and
@@ -360,21 +360,21 @@ def miscounted(outcome: Outcome, seconds: float) -> Iterator[Problem]:
     for row in outcome.directions:
         ports = row.tx_port, row.rx_port
         probes, asked = probed.get(ports), max(row.intended, outcome.load.pps * seconds)
-        words = ""
+        detail = ""
         if row.offered > MOST_SENT * asked + 1:
-            words = f"{row.offered:,} frames sent, {asked:,.0f} asked for"
+            detail = f"{row.offered:,} frames sent, {asked:,.0f} asked for"
         elif probes is not None and (probes.sent > row.offered or probes.received > row.received):
-            words = f"{row.received:,} of {row.offered:,} frames came back, and"
-            words += f" {probes.received:,} of {probes.sent:,} probe frames"
-        if words:
-            yield Problem(Fault.MISCOUNTED, f"port {row.tx_port} to {row.rx_port}: {words}", directions=(ports,))
+            detail = f"{row.received:,} of {row.offered:,} frames came back, and"
+            detail += f" {probes.received:,} of {probes.sent:,} probe frames"
+        if detail:
+            yield Problem(Fault.MISCOUNTED, f"port {row.tx_port} to {row.rx_port}: {detail}", directions=(ports,))
 
 
 def unended(before: Trial) -> Trial:
     """Return the trial after *before*, in which the run was ended: nothing is known of it, so it speaks both ways."""
-    rows = (DirectionCount(row.tx_port, row.rx_port, row.intended, 0, 0) for row in before.outcome.directions)
+    directions = (DirectionCount(row.tx_port, row.rx_port, row.intended, 0, 0) for row in before.outcome.directions)
     seconds, problems = before.outcome.duration, (Problem(Fault.UNENDED, "before it was counted"),)
-    outcome = Outcome(before.outcome.load, seconds, seconds, before.outcome.started, tuple(rows), problems)
+    outcome = Outcome(before.outcome.load, seconds, seconds, before.outcome.started, tuple(directions), problems)
     return Trial(before.number + 1, outcome, problems, Bounds(seconds, seconds))
 
 

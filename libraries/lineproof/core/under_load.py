@@ -109,7 +109,7 @@ BUSY_SHARE, FRAMES_TAKEN = "worker_busy.", "worker_pps."
 
 
 def rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float | None) -> dict[str, float]:
-    """The rises per second of the counters of *after* in *seconds* since *before*; one that fell was reset."""
+    """Return the rises per second of the counters of *after* in *seconds* since *before*; one that fell was reset."""
     if not seconds or seconds <= 0:
         return {}
     return {

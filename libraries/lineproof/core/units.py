@@ -38,7 +38,7 @@ class Value:
     unit: Unit
 
     def pps(self, profile: Profile, link_bps: float) -> float:
-        """The rate in frames/s of *profile*. Raises ValueError for a unit that is not a rate."""
+        """Return the rate in frames/s of *profile*. Raises ValueError for a unit that is not a rate."""
         if self.unit is Unit.PPS:
             return self.number
         if self.unit is Unit.PERCENT_LINE:

@@ -12,6 +12,7 @@ from ..units import counted
 from .deciding import Decision
 from .json_types import Moment
 from .ledger import Drop, Ledger
+from .phrases import changed_words
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
 from .trial import EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, Fault, Problem, Trial, counted_trials
@@ -187,6 +188,8 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
     elif ruling is Ruling.FAIL and rule.better.is_hopeless:
         reason = reason.with_details("no further trials could make up for it")
     if ruling is Ruling.FAIL:
+        changed = changed_words(counted_trials(trials))
+        reason = reason.with_details("" if changed in reason.summary else changed)
         busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in trials), default=0.0)
         if busy > BUSY_CPU_PERCENT:
             reason = reason.with_details(f"the generator's CPU was {busy:.0f} % busy, which may be a cause")
@@ -240,8 +243,8 @@ def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved
     noun = "lost or late frame" if "probes" in quantity.needs else "lost frame"
     frames = f"up to {counted(round(most.most_frames), noun)}" if several else f"any {noun}"
     where = " of its direction" if most.directions and len(trial.outcome.directions) > 1 else ""
-    each = " in each" if several and is_of_several else ""
-    return f"{most.fault.value}, which may {' or '.join(effects)} {frames}{where}{each}: {most.detail}"
+    in_each = " in each" if several and is_of_several else ""
+    return f"{most.fault.value}, which may {' or '.join(effects)} {frames}{where}{in_each}: {most.detail}"
 
 
 def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
@@ -284,14 +287,14 @@ NAMED_CAUSES = 2
 
 
 def trials_text(ledger: Ledger) -> str:
-    """The trials that the account covers: ``in trial 11``, or ``in trials 4 to 11 together``."""
+    """Return the trials that the account covers: ``in trial 11``, or ``in trials 4 to 11 together``."""
     if ledger.first_trial == ledger.last_trial:
         return f"in trial {ledger.last_trial}"
     return f"in trials {ledger.first_trial} to {ledger.last_trial} together"
 
 
 def where_lost(ledger: Ledger) -> str:
-    """``of 1,234,567 lost frames the router counts 1,234,560 rx-miss at eth1 (…); 7 unexplained``."""
+    """Return ``of 1,234,567 lost frames the router counts 1,234,560 rx-miss at eth1 (…); 7 unexplained``."""
     lost, rest = ledger.whole.lost, ledger.whole.unexplained
     why = ledger.missing
     if wrong := ledger.contradiction:
@@ -299,8 +302,8 @@ def where_lost(ledger: Ledger) -> str:
         why += " other frames; compare them while frames flow"
     if why:
         # where counters contradict each other, more may have come back in one direction than were lost in another
-        each = sum(max(0, row.lost) for row in ledger.directions)
-        return f"where {each:,} frames were lost is not known: {why}"
+        lost_each_way = sum(max(0, row.lost) for row in ledger.directions)
+        return f"where {lost_each_way:,} frames were lost is not known: {why}"
     drops = _merged_by_name(ledger)
     counts, named = [], drops[:NAMED_CAUSES]
     for index, drop in enumerate(named):
@@ -317,7 +320,8 @@ def where_lost(ledger: Ledger) -> str:
         more = f" and {counted(len(anew) - 1, 'other')}" if anew[1:] else ""
         return f"{text}; where {rest:,} were lost is not known: the counter {anew[0]}{more} began anew"
     if not drops:
-        return f"{text}{_place_of_unexplained(ledger)}"
+        # frames that came back changed are in no ledger
+        return f"{text}{_place_of_unexplained(ledger)}" if lost else "no frame is missing"
     if rest < 0:
         return f"{text}; that is {-rest:,} more than were lost, of other traffic or counted twice"
     if rest > lost / 2:
@@ -326,7 +330,7 @@ def where_lost(ledger: Ledger) -> str:
 
 
 def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:
-    """The known drops; where they are too many to name, those of the same name at several interfaces together."""
+    """Return the known drops; where they are too many to name, those of one name at several interfaces together."""
     drops = tuple(drop for drop in ledger.drops if not drop.began_anew)
     if len(drops) <= NAMED_CAUSES:
         return drops
@@ -351,8 +355,8 @@ def _place_of_unexplained(ledger: Ledger) -> str:
         f": it counts them as sent; {cables}",
     )
     gaps = zip(ledger.whole.gaps, places, strict=True)
-    found = [words for count, words in gaps if count is not None and 0.9 * rest <= count <= 1.1 * rest]
-    return found[0] if len(found) == 1 else f"; {cables}"
+    fitting = [words for count, words in gaps if count is not None and 0.9 * rest <= count <= 1.1 * rest]
+    return fitting[0] if len(fitting) == 1 else f"; {cables}"
 
 
 # -- deviations from the method that a measurement is named after: part of the result, and printed with it

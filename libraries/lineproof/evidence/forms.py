@@ -47,6 +47,8 @@ def trials_document(
     notes = {text: f"note {number}" for number, text in enumerate(texts, 1)}
     shown: Mapping[Column, Callable[[_Direction], Cell | str]]
     shown = {**_TRIALS, Column("trial is", left=True): partial(_state, notes=notes)}
+    if any(row.counts.changed for row in directions):
+        shown |= {Column("of those lost, came back changed", "frames"): lambda row: f"{row.counts.changed:,}"}
     lines = []
     for row in directions:
         mark: Mark = "unsure" if not row.trial.is_clean else "" if row.trial.number else "faint"

@@ -93,7 +93,7 @@ class CandidateChange:
             return f"at {'most' if self.low is None else 'least'} {ends[0]}" if len(ends) == 1 else " to ".join(ends)
         estimate = f"{100 * self.estimate + 0.0:+.3g} %{'' if self.of == BASELINE else f' of {self.of}'}"
         if self.low == self.high:
-            return f"{estimate} (no spread)"
+            return f"{estimate} (no spread)" if self.estimate else "the same figure in both"
         return f"{estimate} ({' to '.join(ends)}, {confidence_text(float(f'{self.confidence:.4g}'))} confidence)"
 
 

@@ -132,8 +132,9 @@ def _rate_bar(trial: Trial, rows: Sequence[tuple[int, DirectionCount]], needed: 
     parts += [Part(maybe_changed, "may have come back changed", chart.CHANGED)] if maybe_changed else []
     forwarded = math.fsum(part.size for part in parts)
     missing = min(lost, max(0.0, needed - forwarded))
-    parts += [Part(missing, "lost or changed" if is_changed else "lost", chart.LOST)] if missing else []
-    parts += [Part(lost - missing, "lost, which this sentence allows", chart.ALLOWED)] if lost > missing else []
+    gone = "lost or changed" if is_changed else "lost"
+    parts += [Part(missing, gone, chart.LOST)] if missing else []
+    parts += [Part(lost - missing, f"{gone}, which this sentence allows", chart.ALLOWED)] if lost > missing else []
     # less than the width of a line cannot be seen
     parts += [Part(unsent, "never sent by the generator", chart.UNSENT)] if unsent > 0.002 * (forwarded + lost) else []
     ratio = sum(row.lost for _, row in rows) / max(1, sum(row.offered for _, row in rows))

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ..core.bounds import UNKNOWN, Bounds
-from ..core.phrases import difference, percent
+from ..core.phrases import changed_words, difference, percent
 from ..core.quantity import Promise
 from ..core.registry import is_installed
 from ..core.rule import Ruling
@@ -96,13 +96,19 @@ class SentenceRow:
         if not threshold:
             return None
         low, high = (end / threshold - 1 if demanded.at_least else 1 - end / threshold for end in ends)
-        return min(low, high), max(low, high)
+        # only some frames were looked at, so more of them may have changed
+        return -math.inf if self.changed else min(low, high), max(low, high)
 
     @property
     def published(self) -> str:
         """The figure of others that the test's documentation names: ``97 %`` of ``Published: 97 %, which …``."""
         named = re.search(r"Published: (\d\S* [^\s.,;:]+(?: of \d+ %)?)", self.record.documentation)
         return named[1] if named else ""
+
+    @property
+    def changed(self) -> str:
+        """How many of the frames that were looked at came back changed, of a FAIL in words; "": none, or no FAIL."""
+        return changed_words([trial for trial in self.trials if trial.number]) if self.record.verdict == "FAIL" else ""
 
     @property
     def carries(self) -> str:
@@ -126,6 +132,8 @@ class SentenceRow:
         if self.measured is None:
             return NOTHING if is_installed(self.record.quantity) else f"{self.record.quantity} is not installed"
         shown = demanded.text(self.measured.estimate)
+        if self.changed and demanded.quantity.judges_loss:
+            return f"{'≤' if demanded.at_least else '≥'} {shown}, {self.changed}"
         return f"{shown}, {percent(self.lost)} lost" if demanded.quantity.threshold_is_load and self.lost else shown
 
     @property

@@ -87,7 +87,7 @@ class MeterSettings(Config):
         raise NotImplementedError
 
     def figures(self, access: MeterAccess, wait: Callable[[float], None], count: int = FIGURES) -> list[float]:
-        """*count* figures in W from now on, an interval apart. *wait*: so many s. Raises TestbedError.
+        """Return *count* figures in W from now on, an interval apart. *wait*: so many s. Raises TestbedError.
 
         The first one is an interval from now: a meter that renews its figure once in an interval shows an older one
         before.
@@ -101,11 +101,11 @@ class MeterSettings(Config):
         return figures
 
     def idle_seconds(self) -> float:
-        """Seconds of a power without traffic, about; of the testbed's clock."""
+        """Return about how many seconds a power without traffic takes, of the testbed's clock."""
         return self.settling + FIGURES * self.interval
 
     def trial_seconds(self, clock_speed: float) -> float:
-        """Seconds of the testbed's clock that a trial lasts at least. *clock_speed*: of these per real second."""
+        """Return the seconds of the testbed's clock that a trial lasts at least. *clock_speed*: per real second."""
         # beginning and each figure may take a second of real time, and one more is room
         return float(math.ceil(self.idle_seconds() + (FIGURES + 2) * clock_speed))
 
@@ -185,7 +185,7 @@ class CsvMeterSettings(MeterSettings):
         return f"csv at {self.file}"
 
     def begin(self, access: MeterAccess) -> NextFigure:
-        """Only lines that are added from now on count, each once, with a time of their own that is not before now.
+        """Begin to read: only lines that are added from now on count, each once, with a time that is not before now.
 
         The one does not follow from the other: a program may write late, and its clock may be ahead. Raises
         TestbedError, also if the last line is old: nobody adds any.

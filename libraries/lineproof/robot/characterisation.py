@@ -28,6 +28,7 @@ from ..evidence.records import CharacterisationRecord
 from ..procedures.procedure import Procedure, ProcedureRun, json_data, procedures
 from ..procedures.search.margin import margin, margin_of_forwarding
 from ..units import counted, duration_text, si
+from ..visible import shortened
 from .shared import Component, Judged, Shared, add_to_test_message, margin_seconds, narrow, say, show_document
 
 WIDTHS = "relative_width", "resolution"
@@ -35,6 +36,8 @@ WIDTHS = "relative_width", "resolution"
 
 LONGEST_SILENT = 60.0
 """Seconds of a procedure from which on the console says before how long it takes."""
+MOST = 10_000_000
+"""The largest number, and the longest time in s, that a procedure's argument may be."""
 
 LONGEST_ON_CONSOLE = 40
 """Rows of the longest table that is shown on the console."""
@@ -84,10 +87,11 @@ def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
 
     def run(self: CharacterisationKeywords, *terms: Any, deadline: timedelta | None = None, **options: Any) -> Any:
         for name, value in own.bind(self, *terms, deadline=deadline, **options).arguments.items():
-            number = value.total_seconds() if isinstance(value, timedelta) else value
+            number, unit = (value.total_seconds(), " s") if isinstance(value, timedelta) else (value, "")
             is_number = isinstance(number, int | float)
-            if is_number and not (number > 0 or (number == 0 and name in procedure.may_be_nothing)):
-                raise SentenceError(f"'{name}': expected more than 0, not {number:g}")
+            if is_number and not (0 < number <= MOST or (number == 0 and name in procedure.may_be_nothing)):
+                expected = f"expected more than 0 and at most {MOST:,}{unit}"
+                raise SentenceError(f"'{name}': {expected}, not {shortened(value)}")
             if name in WIDTHS and not 1e-6 <= value < 1:
                 raise SentenceError(f"'{name}': expected a ratio from 0.000001 to below 1, not {value:g}")
         words = str(next(iter(terms), options.get("traffic", "")))

@@ -9,8 +9,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from robot.api import logger
 from robot.errors import RobotError
@@ -26,7 +27,7 @@ from .acceptance import AcceptanceKeywords
 from .characterisation import CharacterisationKeywords
 from .router import RouterKeywords, TelemetryKeywords
 from .sentences import SuiteListener
-from .shared import Shared
+from .shared import Shared, time_argument
 from .studies import StudyKeywords
 from .testbed import FaultKeywords, TestbedKeywords
 
@@ -59,6 +60,7 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
     ROBOT_LIBRARY_SCOPE = "GLOBAL"
     ROBOT_LIBRARY_VERSION = __version__
     ROBOT_LIBRARY_DOC_FORMAT = "ROBOT"
+    ROBOT_LIBRARY_CONVERTERS: ClassVar = {timedelta: time_argument}
 
     def __init__(self, project: str = "") -> None:
         """*project*: the folder that holds ``variables/``, or one below it; default: the suite's.

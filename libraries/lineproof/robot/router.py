@@ -100,11 +100,11 @@ class RouterKeywords(Component):
     def run_on_router(self, command: str, limit: timedelta = timedelta(seconds=10)) -> str:
         """Run *command* on the router and return its output.
 
-        Fails if it takes longer than *limit*, the link drops, or its exit status is not 0; a ``vppctl`` also if VPP
-        refuses it, which has status 0. Example:
+        Fails if it takes longer than *limit* or a day, the link drops, or its exit status is not 0; a ``vppctl`` also
+        if VPP refuses it, which has status 0. Example:
         | ${text} =    Run On Router    uname -r    limit=5 s
         """
-        result = self.shared.session.router.shell(command, limit.total_seconds())
+        result = self.shared.session.router.shell(command, min(limit.total_seconds(), 86400.0))
         if result.status != 0:
             raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
         if refused := self.shared.session.router.driver.refusal_in(command, result.stdout):

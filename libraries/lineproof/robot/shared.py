@@ -13,7 +13,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -448,12 +448,21 @@ def margin_seconds(value: object) -> float:
     # a YAML file makes true and false of on and off
     if (named := {"on": MARGIN_SECONDS, "true": MARGIN_SECONDS, "off": 0.0, "false": 0.0}.get(_word(value))) is None:
         try:
-            named = timestr_to_secs(value)
-        except (ValueError, OverflowError):
+            named = time_argument(str(value)).total_seconds()
+        except ValueError:
             named = 0.0
         if not 0 < named <= 86400:
             raise _wrong("MARGIN", value, "on, off, or a time of more than 0 and at most 24 h, as '5 min'")
     return named
+
+
+def time_argument(value: str | float) -> timedelta:
+    """Return a keyword's argument that is a time in Robot's way (``2 min``); timedelta.max: that or longer."""
+    # Robot's own conversion ends in an OverflowError; a ValueError makes it try the default's type instead
+    try:
+        return timedelta(seconds=timestr_to_secs(value))
+    except OverflowError:
+        return timedelta.max
 
 
 def _wrong(name: str, value: object, expected: str) -> ConfigError:

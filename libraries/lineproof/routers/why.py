@@ -1,4 +1,4 @@
-"""Why a router lost frames: a table of rules over the ledger, the router's facts and its load. No verdict changes.
+"""Why a router lost frames, or was late: rules over the ledger, the router's facts and its load. No verdict changes.
 
 docs/methodology/why.md has the table for users; the first rule that fits names the limit. Rates in frames/s, shares 0
 to 1. What was not read is missing (None, empty or 0), and no rule fits that needs it.
@@ -25,6 +25,9 @@ from .vpp import FAILED_ALLOCATIONS, FREE_BUFFERS
 GENERATOR = "generator"
 """The only rule that names what is not the router's."""
 
+LATE = "late frames"
+"""The only rule of frames that came late and were not lost."""
+
 KERNEL_IDENT, BRIDGE = "kernel ident", "bridge"
 """Keys of :attr:`RouterFacts.other`: FreeBSD's ``kern.ident``, and its bridges that have an interface under test."""
 
@@ -37,7 +40,7 @@ def explanation(
     facts: RouterFacts | None = None,
     load: UnderLoad | None = None,
 ) -> Explanation | None:
-    """Return why frames were lost; None where the figures support no reason.
+    """Return why frames were lost, or late; None where the figures support no reason.
 
     *ledger*: of the worst trial. *facts* and *load* None: not read.
     """
@@ -208,6 +211,15 @@ RULES: Sequence[WhyRule] = (
         LIKELY,
         lambda seen: f"{seen.time_left}: its card or bus takes no more: {seen.bus[1]}",
         "more cores will not help; look for the card's published limit, its slot, another driver, or its firmware",
+    ),
+    LoadRule(
+        LATE,
+        lambda seen: seen.lost_nothing and (seen.workers.busy or seen.workers.crowded()),
+        lambda seen: LIKELY if seen.workers.busy and not seen.workers.may_be_stolen() else POSSIBLE,
+        lambda seen: (
+            f"{seen.workers.busy_words() if seen.workers.busy else seen.workers.crowded()}: frames wait, none is lost"
+        ),
+        "less load or faster cores, more workers for more than one flow; keep other work off those that forward",
     ),
 )
 """The rules in order: what is nearer the exit comes first, whatever is lost before it."""

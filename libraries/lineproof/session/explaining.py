@@ -15,17 +15,17 @@ from ..core.rule import Ruling
 from ..core.trial import DURING_READING, Load, Outcome
 from ..core.under_load import TriedLoad, UnderLoad, Why
 from ..core.verdict import Verdict
-from ..routers.why import GENERATOR, explanation
+from ..routers.why import GENERATOR, LATE, explanation
 from .session import Session
 
 T = TypeVar("T")
 
 
 def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | None) -> Verdict:
-    """*verdict* with the explanation of its loss; it stays what it is otherwise.
+    """*verdict* with the explanation of its loss, or of late frames; it stays what it is otherwise.
 
-    A FAIL that no loss made has none. An INCONCLUSIVE one proves nothing about the router: only the generator is named.
-    *facts*, *load*: None where they were not read.
+    Another FAIL that no loss made has none. An INCONCLUSIVE one proves nothing about the router: only the generator is
+    named. *facts*, *load*: None where they were not read.
     """
     last = verdict.worst_ledger.last_trial if verdict.worst_ledger else None
     trials = [trial for trial in verdict.trials if last in (None, trial.number)]
@@ -40,7 +40,10 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
     else:
         # the router certainly lost frames, and a FAIL may come of it
         lost = any(trial.lost_frames(row).low > 0 for row in trial.outcome.directions)
-        fits = lost and verdict.requirement.quantity.loss_explains
+        quantity = verdict.requirement.quantity
+        fits = quantity.loss_explains and (
+            lost or ("probes" in quantity.needs and why is not None and why.rule == LATE)
+        )
     return replace(verdict, why=Why(why if fits else None, load))
 
 

@@ -13,7 +13,8 @@ import platform
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -82,7 +83,7 @@ class TrexServer:
         self.pub_port = bind(self._pub, settings.host, settings.pub_port)
         self._publisher = Publisher(self._pub)
         self.service = ServerMethods(backend, self._publisher, now, settings)
-        self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, backend.frozen)
+        self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, self.service.one_moment)
 
     def stop(self) -> None:
         """Let :meth:`serve` return soon."""
@@ -209,6 +210,7 @@ class ServerMethods:
         self._frames = SingleFrames(backend, now, self._habits)
         self.flows = FlowStats(backend, self._nic, not self._habits.has("coarse latency", 0))
         self._begun = time.monotonic()
+        self._held: float | None = None
         self.transmission = Transmission(backend, self.ports, publisher, self.statistics, self._uptime)
         self._backend, self._publisher = backend, publisher
         self._simulated = any(port.driver == MODEL_DRIVER for port in backend.ports)
@@ -216,7 +218,17 @@ class ServerMethods:
 
     def _uptime(self) -> float:
         # never zero: a start_at_ts of zero means "at once"
-        return time.monotonic() - self._begun + 1.0
+        return time.monotonic() - self._begun + 1.0 if self._held is None else self._held
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """Stop the clocks of a simulated bench, its server's too, while the context is open."""
+        outer, self._held = self._held, self._uptime() if self._simulated else None
+        try:
+            with self._backend.frozen():
+                yield
+        finally:
+            self._held = outer
 
     def methods(self) -> dict[str, Method]:
         """Return those that our clients call, and those of the recorded sessions, by name."""

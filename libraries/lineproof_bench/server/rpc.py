@@ -118,7 +118,7 @@ ZIP_ABOVE = 256
 """Published messages longer than this many bytes are zipped."""
 NO_HANDLE_NEEDED = frozenset({"api_sync", "api_sync_v2", "get_version", "ping"})
 """Methods that may be called without ``api_h``."""
-READING = ("ping", "get_")
+READING = ("ping", "get_", "publish_now")
 """Beginnings of methods that change nothing. A batch of them shows one moment: on a fast clock two ports' counts would
 else be ms apart."""
 

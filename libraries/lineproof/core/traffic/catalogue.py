@@ -40,8 +40,8 @@ T = TypeVar("T")
 ProgramLoader = Callable[[Path, TrexFile], TrexProfile]
 """Loads a profile in TRex's format from a file. Raises ConfigError, TestbedError."""
 
-_SIZE = re.compile(r"([0-9]{1,9})b")
-_FLOWS = re.compile(r"([0-9]{1,9})([kmM]?)-flows")
+_SIZE = re.compile(r"([0-9]{1,300})b")
+_FLOWS = re.compile(r"([0-9]{1,300})([kmM]?)-flows")
 _FACTOR = {"": 1, "k": 10**3, "m": 10**6, "M": 10**6}
 _GENOME = "genome:"
 _SAID_BY_HEADERS = {
@@ -103,7 +103,7 @@ class Catalogue:
         return catalogue
 
     def words(self) -> list[str]:
-        """All traffic words, for messages."""
+        """Return all traffic words, for messages."""
         return [
             *("64b", "1514b", "<bytes>b", *self.mixes, *self.files),
             *([_GENOME + "<letters>"] if self.genome else []),
@@ -132,7 +132,7 @@ class Catalogue:
         return word in self.flows or (self.counts is not None and bool(_FLOWS.fullmatch(word)))
 
     def profile(self, words: list[str]) -> Profile:
-        """The profile that *words* name, in any order.
+        """Return the profile that *words* name, in any order.
 
         Raises SentenceError, and for a file ConfigError or TestbedError.
         """
@@ -175,7 +175,7 @@ class Catalogue:
         return Profile(name, frames, OWN_ADDRESSES, program=program)
 
     def frames(self, word: str) -> tuple[FrameClass, ...]:
-        """The frames of a size, a mix or a genome. Raises SentenceError."""
+        """Return the frames of a size, a mix or a genome. Raises SentenceError."""
         if word in self.mixes:
             mix = self.mixes[word]
             if mix.genome:
@@ -192,11 +192,13 @@ class Catalogue:
         named = int(match[1])
         size = named + FCS if named in self.sizes.named_without_fcs else named
         if not self.sizes.smallest <= size <= self.sizes.largest:
-            raise SentenceError(f"'{word}': frames are {self.sizes.smallest} to {self.sizes.largest} bytes with FCS")
+            raise SentenceError(
+                f"'{shortened(word)}': frames are {self.sizes.smallest} to {self.sizes.largest} bytes with FCS"
+            )
         return size
 
     def _genome(self, letters: str, custom: Mapping[str, int]) -> tuple[FrameClass, ...]:
-        """Each size as often as its letter occurs, in the order of their first letters (RFC 6985 4)."""
+        """Return each size as often as its letter occurs, in the order of their first letters (RFC 6985 4)."""
         if self.genome is None:
             raise SentenceError("a genome needs a 'kind: genome' among the profiles, which defines its letters")
         known = {**self.genome.letters, **custom}
@@ -220,7 +222,7 @@ class Catalogue:
             ports = self.counts.source_port, self.counts.destination_port
             number = int(match[1]) * _FACTOR[match[2]]
             if not 2 <= number <= self.counts.most:
-                raise SentenceError(f"'{word}': expected '1-flow', or 2 to {self.counts.most} flows")
+                raise SentenceError(f"'{shortened(word)}': expected '1-flow', or 2 to {self.counts.most} flows")
             first, to = ipaddress.IPv4Address(self.counts.source), self.counts.destination
             return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(to, to), *ports)
         chosen = self.flows[word] if word else next(item for item in self.flows.values() if item.default)
@@ -236,7 +238,7 @@ class Catalogue:
 
 
 def _at_most_one(what: str, words: list[str]) -> str:
-    """The only one of *words*, or "". Raises SentenceError where there are two."""
+    """Return the only one of *words*, or "". Raises SentenceError where there are two."""
     if len(words) > 1:
         raise SentenceError(f"'{words[0]}' and '{words[1]}' both say {what}; keep one")
     return words[0] if words else ""
@@ -258,7 +260,7 @@ def _entries(folder: Folder) -> Iterator[tuple[Path, Any]]:
 
 
 def replaced_entries(folder: Layers) -> list[str]:
-    """A sentence for each word of the project that means something else in the packaged files. Raises ConfigError."""
+    """Return a sentence for each word that means something else in the packaged files. Raises ConfigError."""
     if not listed(folder.own, "*.yaml") or folder.own == folder.packaged:
         return []
     packaged = {_name(entry): entry for _, entry in _entries(folder.packaged)}
@@ -270,7 +272,7 @@ def replaced_entries(folder: Layers) -> list[str]:
 
 
 def _name(entry: Any) -> str:
-    """The traffic word that *entry* defines, else its kind, of which there is one."""
+    """Return the traffic word that *entry* defines, else its kind, of which there is one."""
     return str(getattr(entry, "name", entry.kind))
 
 
@@ -287,7 +289,7 @@ _ETHERNET = 1
 
 
 def read_capture(path: Path) -> Mapping[bytes, int]:
-    """The different frames of the capture file *path*, without FCS and MAC addresses, and how often each occurs.
+    """Return the different frames of the capture file *path*, without FCS and MAC addresses, and how often each occurs.
 
     Raises ConfigError for frames that a router cannot forward.
     """
@@ -302,7 +304,7 @@ def read_capture(path: Path) -> Mapping[bytes, int]:
 
 
 def _frames(path: Path) -> Iterator[bytes]:
-    """Each frame of the capture file *path*. Raises ConfigError."""
+    """Yield each frame of the capture file *path*. Raises ConfigError."""
     content = read_file(path, MAX_FILE_BYTES)
     order, is_pcapng = _PCAP_BYTE_ORDERS.get(content[:4]), content[:4] == _SECTION.to_bytes(4, "big")
     if order is None and not is_pcapng:
@@ -339,7 +341,7 @@ _PCAPNG_BYTE_ORDERS = {bytes.fromhex("4d3c2b1a"): "<", bytes.fromhex("1a2b3c4d")
 
 
 def _pcap_frames(content: bytes, order: str) -> Iterator[tuple[int, bytes]]:
-    """Each frame with the type of its link (1: Ethernet). Raises struct.error or LookupError where it is damaged."""
+    """Yield each frame and the type of its link (1: Ethernet). Raises struct.error or LookupError if it is damaged."""
     (link,) = struct.unpack_from(f"{order}20xI", content)
     at = 24
     while at < len(content):
@@ -365,7 +367,7 @@ def _pcapng_frames(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _cut(content: bytes, at: int, length: int) -> bytes:
-    """The *length* bytes from *at*. Raises LookupError where there are fewer."""
+    """Return the *length* bytes from *at*. Raises LookupError where there are fewer."""
     if at + length > len(content):
         raise LookupError
     return content[at : at + length]

@@ -64,18 +64,18 @@ class FrameKinds:
 
 
 def ipv6_address(prefix: str, address: str) -> str:
-    """The IPv6 address whose last 32 bits are the IPv4 *address*: ``2001:2::1000:1`` of 2001:2:: and 16.0.0.1."""
+    """Return the IPv6 address that ends with the IPv4 *address*: ``2001:2::1000:1`` of 2001:2:: and 16.0.0.1."""
     return str(ipaddress.IPv6Address(int(ipaddress.IPv6Address(prefix)) | int(ipaddress.IPv4Address(address))))
 
 
 def ipv6_network(prefix: str, network: str) -> str:
-    """The same for a network: ``2001:2::1000:0/104`` of 2001:2:: and 16.0.0.0/8."""
+    """Return the IPv6 network that ends with an IPv4 one: ``2001:2::1000:0/104`` of 2001:2:: and 16.0.0.0/8."""
     ipv4 = ipaddress.IPv4Network(network)
     return f"{ipv6_address(prefix, str(ipv4.network_address))}/{96 + ipv4.prefixlen}"
 
 
 def kinds_of(profile: Profile) -> frozenset[FrameKind]:
-    """The kinds of *profile*'s frames; empty for plain IPv4."""
+    """Return the kinds of *profile*'s frames; empty for plain IPv4."""
     headers = profile.headers
     kinds: list[tuple[FrameKind, object]] = [("ipv6", headers.prefix), ("vlan", headers.tags), ("mpls", headers.labels)]
     return frozenset(kind for kind, needed in kinds if needed)

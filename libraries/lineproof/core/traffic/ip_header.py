@@ -20,7 +20,7 @@ class IpHeaderPosition(NamedTuple):
     labels: tuple[int, ...] = ()
 
     def addresses(self) -> tuple[slice, slice]:
-        """The bytes of source and destination address."""
+        """Return the bytes of source and destination address."""
         first, size = (self.offset + 12, 4) if self.version == 4 else (self.offset + 8, 16)
         return slice(first, first + size), slice(first + size, first + 2 * size)
 
@@ -36,7 +36,7 @@ class IpHeaderPosition(NamedTuple):
 
 
 def ip_header(frame: bytes) -> IpHeaderPosition | None:
-    """The first IP header of *frame*; None where it has none."""
+    """Return the first IP header of *frame*; None where it has none."""
     at, tags, labels = 12, list[int](), list[int]()
     while int.from_bytes(frame[at : at + 2], "big") in _TAGS:
         tags.append(int.from_bytes(frame[at + 2 : at + 4], "big") & 0x0FFF)
@@ -65,7 +65,7 @@ def why_not_routed(frame: bytes) -> str:
 
 
 def with_swapped_addresses(frame: bytes) -> bytes:
-    """*frame* with its IP addresses swapped. The checksums stay valid: their sum is the same."""
+    """Return *frame* with its IP addresses swapped. The checksums stay valid: their sum is the same."""
     header = ip_header(frame)
     if header is None:
         return frame
@@ -75,7 +75,7 @@ def with_swapped_addresses(frame: bytes) -> bytes:
 
 
 def ipv4_checksum(header: bytes | bytearray) -> int:
-    """The checksum of an IPv4 header (RFC 1071); 0 if its checksum field is right already."""
+    """Return the checksum of an IPv4 header (RFC 1071); 0 if its checksum field is right already."""
     number = int.from_bytes(header, "big")
     # 2^16 is 1 modulo 65535, so that this is the sum of the words with its carries; only nothing has the sum 0
     return (number % 0xFFFF or (0xFFFF if number else 0)) ^ 0xFFFF

@@ -67,12 +67,12 @@ class AddressRange:
         return int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))
 
     def shifted(self, pair: int) -> AddressRange:
-        """The range for another port pair, counted from 0."""
+        """Return the range for another port pair, counted from 0."""
         first, last = (str(ipaddress.IPv4Address(item) + pair * PAIR_STEP) for item in (self.first, self.last))
         return AddressRange(first, last, self.step)
 
     def at(self, index: int) -> int:
-        """The address of frame *index*, as a number."""
+        """Return the address of frame *index*, as a number."""
         return int(ipaddress.IPv4Address(self.first)) + index % self.count * self.step
 
 
@@ -96,13 +96,13 @@ class Flows:
         return math.lcm(self.source.count, self.destination.count)
 
     def of_pair(self, pair: int) -> Flows:
-        """The flows of another port pair, counted from 0, in its own networks."""
+        """Return the flows of another port pair, counted from 0, in its own networks."""
         if not pair:
             return self
         return replace(self, source=self.source.shifted(pair), destination=self.destination.shifted(pair))
 
     def reversed(self) -> Flows:
-        """The flows of the second direction: addresses swapped, ports kept (as in TRex's bench profile)."""
+        """Return the flows of the second direction: addresses swapped, ports kept (as in TRex's bench profile)."""
         return replace(self, source=self.destination, destination=self.source)
 
 
@@ -140,12 +140,12 @@ class Headers:
         return self.ip + IP[self.version] + TRANSPORT[self.transport]
 
     def of_pair(self, pair: int) -> Headers:
-        """The headers of another port pair, counted from 0: with its own labels."""
+        """Return the headers of another port pair, counted from 0: with its own labels."""
         ahead, back = (tuple(item + pair * LABEL_STEP for item in row) for row in (self.labels, self.labels_back))
         return replace(self, labels=ahead, labels_back=back)
 
     def reversed(self) -> Headers:
-        """The headers of the second direction."""
+        """Return the headers of the second direction."""
         return Headers(self.tags, self.labels_back, self.labels, self.prefix, self.transport)
 
     def __str__(self) -> str:
@@ -172,12 +172,12 @@ class Profile:
         return sum(frame.size * frame.weight for frame in self.frames) / total
 
     def shares(self) -> tuple[tuple[FrameClass, float], ...]:
-        """Each size with its share of the frames (0..1)."""
+        """Return each size with its share of the frames (0..1)."""
         total = sum(frame.weight for frame in self.frames)
         return tuple((frame, frame.weight / total) for frame in self.frames)
 
     def line_rate_pps(self, link_bps: float) -> float:
-        """Frames/s that fill one direction of the link."""
+        """Return frames/s that fill one direction of the link."""
         return line_rate_pps(link_bps, self.mean_size)
 
     def bits(self, layer: Layer) -> float:

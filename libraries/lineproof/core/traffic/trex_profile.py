@@ -103,7 +103,7 @@ class TrexProfile:
 
 
 def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexProfile:
-    """The profile in the *answer* of the process that ran it. Raises ConfigError for streams that no load can scale."""
+    """Return the profile in the *answer* of its process. Raises ConfigError for streams that no load can scale."""
     first, second = answer["directions"]
     try:
         streams = _read_direction(first, source)
@@ -197,7 +197,7 @@ def _measures_latency(item: Mapping[str, Any]) -> bool:
 
 
 def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
-    """Raises ConfigError for a stream that no load can scale, other errors for one that TRex does not accept."""
+    """Read a stream. Raises ConfigError if no load can scale it, other errors if TRex does not accept it."""
     mode, flags, instructions = item["mode"], int(item["flags"] or 0), item["vm"].get("instructions", ())
     kind, rate_unit, rate = mode["type"], str(mode["rate"]["type"]), float(mode["rate"]["value"])
     steady = kind == "continuous" and bool(item.get("self_start", True))
@@ -233,7 +233,7 @@ def _read_stream(name: str, item: Mapping[str, Any], mac_dst: str) -> _Row:
 
 
 def _sizes(name: str, instructions: Sequence[Mapping[str, Any]], length: int) -> tuple[tuple[int, float], ...]:
-    """Bytes with FCS, each with its share of the frames, from the field-engine variable that trims their *length*.
+    """Return sizes with FCS and their shares of the frames, by the field-engine variable that trims their *length*.
 
     Random lengths are evenly distributed, so their mean is that of the range. Raises ConfigError.
     """

@@ -216,7 +216,7 @@ FIRST_SHARE, EARLY_SHARE = 0.01, 0.5
 BACKLOG_READINGS = 2
 """So many of the last readings show what is under way: one alone may be torn between two counters."""
 
-STANDSTILL, JUMP, STEADY_READINGS = 0.02, 2.0, 4
+STANDSTILL, JUMP, STEADY_READINGS = 0.02, 2.0, 3
 """A counter that is read for each answer rises in this share of a trial, by at most so many times the mean rate (some
 cards update theirs once a second); so many readings show what is always under way."""
 
@@ -257,17 +257,19 @@ def _rise(readings: Sequence[tuple[Snapshot, float]], seconds: float) -> bool:
 
 
 def under_way(snapshots: Sequence[Snapshot], row: DirectionCount, seconds: float) -> int | None:
-    """Return the fewest frames that were under way at a reading, once as many had come back; None: not known.
+    """Return how many frames were under way at two readings at least, and at no reading fewer; None: not known.
 
-    All lost ones may have been lost before, and as many as are sent between the reading of two counters may be none.
+    Readings count once as many frames had come back. As many as are sent between the reading of two counters may be
+    none, or more of them: such a reading shows neither. All lost ones may have been lost before.
     """
     counts = [(item, item.offered[row.tx_port], item.received[row.rx_port]) for item in snapshots]
     steady = [(item, sent, back) for item, sent, back in counts if 0 < sent < row.offered and 2 * back >= sent]
     if len(steady) < STEADY_READINGS or not _rise([(item, back / row.offered) for item, _, back in steady], seconds):
         return None
-    torn = row.offered / seconds
-    fewest = min(sent - back - torn * (item.latest - item.earliest) for item, sent, back in steady)
-    return max(0, math.floor(fewest) - row.lost)
+    torn = [row.offered / seconds * (item.latest - item.earliest) for item, *_ in steady]
+    fewest = sorted(sent - back - frames for frames, (_, sent, back) in zip(torn, steady, strict=True))
+    most = min(sent - back + frames for frames, (_, sent, back) in zip(torn, steady, strict=True))
+    return max(0, math.floor(min(fewest[-2], most)) - row.lost)
 
 
 def queue_growth(snapshots: Sequence[Snapshot], offered: Mapping[int, int], row: DirectionCount) -> int | None:

@@ -152,7 +152,7 @@ class _RuntimeTrials:
         self._spare: float | None = None
 
     def measure(self, load: Load, duration: float) -> Outcome:
-        """One trial whose reading covers *duration* s. Raises TestbedError, also if the router does not answer."""
+        """Measure a trial whose reading covers *duration* s. Raises TestbedError, also if the router is silent."""
         found, failed = list[Telemetry](), list[TestbedError]()
 
         def during(wait: Callable[[float], None]) -> None:
@@ -183,7 +183,7 @@ class _RuntimeTrials:
         return replace(outcome, readings=readings, problems=(*outcome.problems, *unread))
 
     def _rehearsed(self) -> float:
-        """Seconds of the testbed's clock to leave for the router's commands, by how long they take now."""
+        """Return the seconds of the testbed's clock to leave for the router's commands, by how long they take now."""
         began = time.monotonic()
         self._instruments.clear_runtime()
         self._instruments.read_runtime()

@@ -56,12 +56,12 @@ class Energy(Quantity):
         power = f"{figures[POWER]:.4g} W"
         power += f" ± {figures[UNCERTAINTY]:.2g} W" if figures.get(UNCERTAINTY) else ""
         power += f" ({figures[IDLE_POWER]:.4g} W idle)" if IDLE_POWER in figures else ""
-        words = f"{between(whole, promise.digits)} {promise.unit.value}{median_words(trials)} at"
-        words = "the energy of a packet is not known:" if whole == UNKNOWN else words
+        summary = f"{between(whole, promise.digits)} {promise.unit.value}{median_words(trials)} at"
+        summary = "the energy of a packet is not known:" if whole == UNKNOWN else summary
         rate = si(mean_rate(trials, replace(promise, in_total=True), "forwarded"), "pps")
         still = "the meter shows no more under load than idle, within its uncertainty; does it measure this router?"
         details = (still,) if any(_stands_still(trial) for trial in trials) else ()
-        return Reason(f"{words} {rate} forwarded, {power}", details)
+        return Reason(f"{summary} {rate} forwarded, {power}", details)
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
         """Return mean powers in W, and the bounds of the energy in µJ."""

@@ -93,12 +93,12 @@ class ForwardingRate(Quantity):
             against = f", {difference(share - 1)} against the promise" if math.isfinite(share) else ""
             if ruling is Ruling.PASS and end < promise.limit.value:
                 against += f", {percent(promise.goal.forgiven)} forgiven in all"
-        words = f"forwarded {rate} of {si(offered, 'pps')} offered{against}"
+        summary = f"forwarded {rate} of {si(offered, 'pps')} offered{against}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
         total = sum(trial.offered for trial in trials) / (sum(trial.seconds.low for trial in trials) or 1e-9)
         if total / (1 if promise.in_total else len(trials[0].outcome.directions)) < promise.limit.value:
             details.insert(0, "the generator offered less than is to be forwarded; use a faster one")
-        return Reason(words, tuple(details))
+        return Reason(summary, tuple(details))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
         """Return the smallest and largest rate of a trial, and the bounds of the worst direction's, in frames/s."""
@@ -130,12 +130,12 @@ def _most(promise: Promise, trial: Trial, group: range) -> float:
 
 def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:
     """Return the frames of some directions that came back, if the load had been offered."""
-    rows = [trial.outcome.directions[place] for place in group]
+    counts = [trial.outcome.directions[place] for place in group]
     if promise.names_load:
-        parts = [_of_load(promise, trial, row) for row in rows]
+        parts = [_of_load(promise, trial, row) for row in counts]
         return Bounds(sum(part.low for part in parts), sum(part.high for part in parts))
-    frames = [trial.forwarded_frames(row) for row in rows]
-    short = _wanted(promise, trial, len(group)) - sum(row.offered for row in rows)
+    frames = [trial.forwarded_frames(row) for row in counts]
+    short = _wanted(promise, trial, len(group)) - sum(row.offered for row in counts)
     # a sum that is rounded must not miss the limit by itself
     unsent = max(0.0, short) * (1 + 1e-9)
     return Bounds(sum(item.low for item in frames), sum(item.high for item in frames) + unsent)

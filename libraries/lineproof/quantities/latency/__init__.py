@@ -55,14 +55,14 @@ class Latency(Quantity):
         received, lost = sum(count.received for count in counts), sum(count.lost for count in counts)
         offered = si(mean_rate(trials, promise, "offered"), "pps")
         time = "is not known" if worst == UNKNOWN else time_words(worst, promise.digits)
-        words = f"{promise.statistic or 'max'} {time} ({counted(received, 'probe frame')}) at {offered} offered"
+        summary = f"{promise.statistic or 'max'} {time} ({counted(received, 'probe frame')}) at {offered} offered"
         details = [f"{lost:,} of {received + lost:,} probe frames did not come back"] if lost else []
         if promise.statistic is not None and promise.goal.bad_share is not None and ruling is Ruling.INCONCLUSIVE:
             needed = promise.statistic.frames_needed(1 - promise.goal.bad_share)
             if 0 < (fewest := min((count.sent for count in counts), default=0)) < needed:
                 details.append(f"a trial had {counted(fewest, 'probe frame')}, too few: expected at least {needed}")
         doubts = [doubt for trial in trials if (doubt := _doubt_of_histogram(trial, ruling))]
-        return Reason(words, (*details, *doubts[:1]))
+        return Reason(summary, (*details, *doubts[:1]))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
         """Return the bounds in µs, and the probe frames."""

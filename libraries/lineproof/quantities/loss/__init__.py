@@ -9,7 +9,17 @@ from typing import ClassVar
 from ...core.bounds import Bounds, Limit
 from ...core.doubts import AT_THE_LOAD, OF_FRAMES, own_ceiling, queues
 from ...core.goal import Goal
-from ...core.phrases import direction_lines, mean_rate, pair_lines, part, percent, proven, rate_words
+from ...core.phrases import (
+    as_received,
+    changed_words,
+    direction_lines,
+    mean_rate,
+    pair_lines,
+    part,
+    percent,
+    proven,
+    rate_words,
+)
 from ...core.quantity import Need, Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Load, Trial, loss_ratio
@@ -46,30 +56,39 @@ class Loss(Quantity):
         return Limit(promise.limit.value or promise.goal.forgiven)
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
-        """Return how much was lost of which load; of a throughput that fails also what was forwarded."""
-        offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in trials)
+        """Return how much was lost of which load; of a FAIL with frames that came back changed, how many did first."""
+        changed = changed_words(trials)
+        is_split = bool(changed) and ruling is Ruling.FAIL
+        counted_lost = as_received(trials) if is_split else trials
+        offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in counted_lost)
         worst, load = promise.worst(trials), rate_words(mean_rate(trials, promise, "offered"), promise)
         several = len(trials[0].outcome.directions) > 1
         counts = f"{lost:,} of {offered:,} frames{' of all directions' * several}"
         shown = partial(percent, limit=promise.limit.value)
         # what a FAIL counted, as every table has it; lines below say how much of it may be the testbed's
-        as_counted = shown(loss_ratio(trials, promise.in_total))
+        as_counted = shown(loss_ratio(counted_lost, promise.in_total))
         lost_share = as_counted if ruling is Ruling.FAIL else proven(worst, ruling, promise.limit, shown)
         where = " in the worst direction" * (several and lost > 0 and not promise.in_total)
-        words = f"lost {lost_share}{where} ({counts}) at {load}"
+        lost_words = "lost or changed" if changed and not is_split else "lost"
+        words = f"{lost_words} {lost_share}{where} ({counts}) at {load}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
         if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
             missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
             words += f", {percent(most)} forgiven in all"
             details.insert(0, f"{counted(missed, 'trial')} lost frames")
+        if is_split:
+            least = shown(loss_ratio(trials, promise.in_total))
+            return Reason(f"lost or changed at least {least}: {changed}", (words, *details))
         return Reason(words, tuple(details))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
-        """Return the frames offered and lost, and the worst trial's loss ratio."""
+        """Return the frames offered and lost, how many of these came back changed, and the worst trial's loss ratio."""
+        changed = sum(row.changed for trial in trials for row in trial.outcome.directions)
         return {
             "offered_frames": float(sum(trial.offered for trial in trials)),
             "lost_frames": float(sum(trial.lost for trial in trials)),
             "worst_loss_ratio": max((trial.loss_ratio(promise.in_total) for trial in trials), default=0.0),
+            **({"changed_frames": float(changed)} if changed else {}),
         }
 
     def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
@@ -132,10 +151,13 @@ class Throughput(Loss):
         carried = mean_rate(trials, promise, "came_back")
         offered = mean_rate(trials, promise, "offered")
         asked = promise.load_pps * (len(trials[0].outcome.directions) if promise.in_total else 1)
-        words = f"forwarded {rate_words(carried, promise)}"
-        return Reason(
-            f"forwarded {part(carried / max(asked, offered))} of it", (reason.summary, words, *reason.details)
-        )
+        changed = changed_words(trials)
+        # of changed frames the first line says how many, as this one's does
+        lines = list(reason.details if changed else (reason.summary, *reason.details))
+        most = "at most " if changed else ""
+        words = f"forwarded {most}{rate_words(carried, promise)}"
+        share = f"forwarded {most}{part(carried / max(asked, offered))} of it{f': {changed}' if changed else ''}"
+        return Reason(share, (lines[0], words, *lines[1:]))
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return the load that is carried."""
@@ -151,13 +173,13 @@ def in_unit(pps: float, promise: Promise) -> float:
 
 
 def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCount]], perfect: int) -> Bounds:
-    rows = [(trial, row) for column in columns for trial, row in zip(trials, column, strict=True)]
-    lost = [trial.lost_frames(row) for trial, row in rows]
+    counted_rows = [(trial, row) for column in columns for trial, row in zip(trials, column, strict=True)]
+    lost = [trial.lost_frames(row) for trial, row in counted_rows]
     more = 1 + perfect / len(trials)
-    offered = more * sum(max(1, row.offered) for _, row in rows)
+    offered = more * sum(max(1, row.offered) for _, row in counted_rows)
     # at the worse end frames that were not offered are lost ones too, and those beyond the load make up for none
     intended = more * sum(
-        max(1, min(row.offered, row.intended), item.high) for item, (_, row) in zip(lost, rows, strict=True)
+        max(1, min(row.offered, row.intended), item.high) for item, (_, row) in zip(lost, counted_rows, strict=True)
     )
     low, high = sum(item.low for item in lost) / offered, sum(item.high for item in lost) / intended
     return Bounds(low, max(low, high))

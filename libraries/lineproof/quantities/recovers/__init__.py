@@ -129,9 +129,9 @@ class Recovery(Quantity):
         if _is_near_ceiling(promise):
             doubts.append(promise.own.words)
         last = between(worst, lambda time: promise.digits(time, 3))
-        words = f"the last frame was lost {last} s after the overload had ended"
-        words = "when the last frame was lost is not known" if worst == UNKNOWN else words + median_words(trials)
-        return Reason(words, (*doubts[:2], loads))
+        summary = f"the last frame was lost {last} s after the overload had ended"
+        summary = "when the last frame was lost is not known" if worst == UNKNOWN else summary + median_words(trials)
+        return Reason(summary, (*doubts[:2], loads))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
         """Return the bounds of the time in s, and the loss in the overload."""
