@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from lineproof.command_values import count, number
-from lineproof.config import validate_config
+from lineproof.config import parse_yaml, validate_config
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.project import PACKAGED_ROUTERS, Layers
 from lineproof.routers import BUILT_IN, make_router
@@ -311,7 +312,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("system.up[0]", "system.down"), "'commands.uptime.example': 'system.down' is not found"),
+        (("system.up[0]", "system.down"), "'commands.uptime.json_paths.milliseconds': finds nothing"),
         (("90.5", "90"), "'commands.uptime.expected.uptime': the example gives 90.5, not 90"),
         (("uptime: 90", "celsius: 90"), "'commands.uptime.expected.celsius': is no value"),
         (("milliseconds: ", "jiffies: "), "json_paths.jiffies': names 'jiffies'; expected of years, weeks"),
@@ -325,7 +326,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
         (("run: show uptime json", 'run: "show\\nreload"'), "expected one command, in one line"),
         (("run: show uptime json", "run: show {interface}"), "'{interface}' is not known"),
         (("      tx_packets: 'ports[name={interface}].out.packets'\n", ""), "names no 'tx_packets'"),
-        (("'^error:'", "'\"up\"'"), "taken for a refusal"),
+        (("'^error:'", "'\"up\"|error'"), "taken for a refusal"),
         (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
         (("shell: mybox", "shell: mybox\nterminal: {prompt: 'a>', prompts: ['a>']}"), "'channel': 'channel: terminal'"),
         (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
@@ -345,8 +346,8 @@ def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspel
 ) -> None:
     wrong = (
         ("{peer_mac_dotted} arpa", "{peer_mac_doted} arpa"),
-        ("rx_packets>", "arrivin_crc>"),
         ("value: 100", "value: 99"),
+        ("(?P<value>{peer})", "(?P<valu>{peer})"),
         ("'^Address'", "x"),
     )
     text = AT_A_TERMINAL
@@ -357,9 +358,9 @@ def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspel
     told = [caught.value, *caught.value.others]
     lines = text.splitlines()
     assert [lines[problem.line - 1].strip().partition(":")[0] for problem in told if problem.line] == [
-        *("- do", "pattern", "expected", "without"),
+        *("- do", "expected", "pattern", "without"),
     ]
-    for problem, word in zip(told, ("peer_mac_dotted", "arriving_…", "not 99.65.1.1", "not understood"), strict=True):
+    for problem, word in zip(told, ("peer_mac_dotted", "not 99.65.1.1", "'value'", "not understood"), strict=True):
         assert word in str(problem)
 
 
@@ -403,11 +404,75 @@ def test_the_example_of_the_page_is_right_and_its_message_the_real_one(tmp_path:
 
 
 @pytest.mark.parametrize("name", [*BUILT_IN, "junos", "routeros"])
-def test_what_no_change_of_a_description_sets_is_named(name: str) -> None:
+def test_what_no_change_sets_is_named_and_what_an_undo_may_take_from_others(name: str) -> None:
     file = built_in(name) if name in BUILT_IN else shipped(name)
-    assert file.unset == () == described().unset
+    # RouterOS refuses an address that is there
+    expected = ["the change that sets a side's address has no 'look'"] if name == "routeros" else []
+    assert [text.partition(";")[0] for text in file.warnings()] == expected
+    assert list(described().warnings()) == []
     lines = [re.sub(r"\S*\{(?:network|peer_mac)\w*\}", "", line) for change in file.changes for line in change.do]
-    assert described(changes=[{"do": lines, "undo": "x"}]).unset == ("neighbour entry", "route")
+    told = [*described(changes=[{"do": lines, "undo": "x"}]).warnings()]
+    assert [re.findall("address|neighbour|route|no change|no 'look'", text)[:2] for text in told] == [
+        *(["address", "no 'look'"], ["no change", "neighbour"], ["no change", "route"]),
+    ]
+    *_, last = described(changes=[{"do": "x"}], restore=["x"]).warnings()
+    assert last.startswith("'restore' has no 'look'")
+
+
+SPOILT = {"pattern", "json_paths", "block", "none", "prompt", "pager", "refused", "gone"}
+
+
+def spoilt(data: Any, key: str = "", place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield *data* with each of its expressions and paths, in turn, finding nothing, and where it stands."""
+    if isinstance(data, str):
+        if key in SPOILT:
+            yield place, f"nothing.{data}" if key == "json_paths" else f"(?!)(?:{data})"
+        return
+    for name, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        for where, other in spoilt(value, key if key in SPOILT else str(name), (*place, str(name))):
+            yield where, {**data, name: other} if isinstance(data, dict) else [*data[:name], other, *data[name + 1 :]]
+
+
+@pytest.mark.parametrize("name", [*SHIPPED, "mybox", "exampleos", "exampleterm"])
+def test_each_expression_of_a_description_is_proven_by_an_example(name: str, tmp_path: Path) -> None:
+    texts = {"mybox": JSON, "exampleos": EXAMPLE, "exampleterm": AT_A_TERMINAL}
+    text = texts.get(name) or (PACKAGED_ROUTERS / name / f"{name}.yaml").read_text(encoding="utf-8")
+    read(tmp_path, text, name)
+    descriptions = list(spoilt(parse_yaml(text, tmp_path)[0]))
+    for place, data in descriptions:
+        try:
+            problems = [*RouterDescription.model_validate(data).problems()]
+        except ValueError as error:
+            problems = [(place, str(error))]
+        assert problems, f"{place} may find nothing"
+    assert len(descriptions) > 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({}, ""),
+        ({"pagers": []}, "'pager' and 'pagers', .*, go together"),
+        ({"pager": None}, "'pager' and 'pagers', .*, go together"),
+        ({"pagers": ["--more--"]}, "'pager' does not match all of '--more--'"),
+        ({"pager": ".*"}, "'pager' matches an empty line"),
+        ({"pager": ".*(More|>).*"}, "'pager' matches '->'"),
+        ({"prompt": ".*[>M].*"}, "'prompt' matches ' --More-- '"),
+        ({"pager": ".*More.*"}, "its line 'te1 is up, 10 More' is taken for a pager"),
+    ],
+)
+def test_a_pager_matches_its_examples_and_no_prompt_and_no_answer(keys: dict[str, Any], says: str) -> None:
+    terminal = {"prompt": ".*>", "prompts": ["->"], "pager": ".*--More--.*", "pagers": [" --More-- "], **keys}
+    query = {
+        "run": "v",
+        "pattern": r"(?P<version>\d+)",
+        "example": "te1 is up, 10 More\n",
+        "expected": {"version": "1"},
+    }
+    data = {"shell": "x", "channel": "terminal", "terminal": terminal, "commands": {"version": query}}
+    with pytest.raises(ValueError, match=says) if says else nullcontext():
+        if problems := [*RouterDescription.model_validate(data).problems()]:
+            raise ValueError(*problems)
 
 
 @pytest.mark.parametrize("word", [*SIDE_WORDS, *COUNTERS, *UPTIME_UNITS])

@@ -141,13 +141,14 @@ class Changes:
 
     @contextmanager
     def _in_one_login(self, lines: Collection[str]) -> Iterator[None]:
-        """Log out where *lines* end early: what one of several has opened, as a configuration, ends with the login."""
+        """Log out where *lines* end early, or in a mode of their own: what was opened, ends with the login."""
         try:
             yield
         except BaseException:
             if len(lines) > 1:
                 self._commands.reset()
             raise
+        self._commands.leave_mode()
 
     def _undo_change(self, change: Change, until: float, over: bool) -> None:
         """Undo *change* before *until*, unless what it set is there no more; *over*: see :meth:`restore`.

@@ -126,6 +126,7 @@ class Router:
             # no part of the change: what an earlier run saved is not to be restored where this one could not save
             for line in description.save:
                 self._commands.change(line)
+            self._commands.leave_mode()
         steps = [step for entry in description.changes for step, _ in self._steps(entry, sides, NO_FRAMES, {})]
         do = tuple(line for step in steps for line in step.do)
         look = description.look.look({}) if description.look else None
@@ -550,7 +551,7 @@ class Router:
         try:
             result = read(raw[command], interface)
         except BREAKDOWN_ERRORS as error:
-            hint = f"; unless it was busy, fix 'commands.{key}' in {self._name}" if query.example else ""
+            hint = f"; unless it was busy, fix 'commands.{key}' in {self._name}" if query.expected else ""
             hint = "; it was understood before" if key in self._understood else hint
             raise TestbedError(f"'{command}' was not understood: {in_words(error)}{hint}") from None
         self._understood.add(key)

@@ -65,7 +65,7 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
 """Whatever a change may be ``for``, each of it, and the words that may stand in its braces."""
 
 
-NO_COMMANDS = {"example", "expected", "without", "source"}
+NO_COMMANDS = {"example", "expected", "without"}
 """The keys of a look in which no words stand in braces."""
 
 
@@ -191,12 +191,17 @@ class RouterDescription(CommandChannel):
         if self.look is not None:
             yield ("look",), self.look
 
-    @property
-    def unset(self) -> tuple[str, ...]:
-        """Return what frames need on each side and no change sets: the router must have it. None without changes."""
-        lines = "".join(line for change in self.changes for line in change.do)
+    def warnings(self) -> Iterator[str]:
+        """Yield what frames need on each side and no change sets, and what a run's end may take from others."""
         needed = {"address": "{(ip|address)}", "neighbour entry": r"{peer_mac\w*}", "route": r"{network\w*}"}
-        return tuple(what for what, word in needed.items() if lines and not re.search(word, lines))
+        for what, word in needed.items() if self.changes else ():
+            setting = [change for change in self.changes if re.search(word, "".join(change.do))]
+            if not setting:
+                yield f"no change sets a side's {what}; with 'prepare: configure' the router must have it already"
+            elif not self.restore and not all(change.look for change in setting):
+                yield f"the change that sets a side's {what} has no 'look'; its 'undo' may remove somebody else's"
+        if self.restore and not self.look:
+            yield "'restore' has no 'look' of the file; it may go over what somebody else has configured since"
 
     def problems(self) -> Iterator[Problem]:
         """Yield all that is wrong with it, each with its place; examples are tried.
@@ -207,6 +212,10 @@ class RouterDescription(CommandChannel):
             yield ("channel",), "'channel: terminal' and the key 'terminal' go together; expected both or none of them"
         if bool(self.save) != bool(self.restore):
             yield ("save" if self.save else "restore",), "'save' and 'restore' go together; expected both or none"
+        for what, expressions in (("refused", self.refused), ("gone", self.gone)):
+            for at, text in enumerate(expressions):
+                if not any(map(compiled(text).search, self.refusals)):
+                    yield (what, str(at)), "finds none of 'refusals'; expected an example there, as the router shows it"
         yield from unknown_words(self.model_dump(include={"save", "restore"}), ())
         if self.look:
             yield from unknown_words(self.look.model_dump(exclude=NO_COMMANDS), (), ("look",))
@@ -232,22 +241,24 @@ class RouterDescription(CommandChannel):
         if not query.expected:
             yield (), "is not tried; expected an 'example' of its output, and what is 'expected' in it"
             return
-        if isinstance(query, LookQuery) and (wrong := list(query.untried())):
-            yield from wrong
-            return
+        same = (other.example for _, other in self._queries() if other.run == query.run)
+        example = query.example or next(filter(None, same), "")
         expected = dict(query.expected)
         interface = str(expected.pop("interface", "")) if isinstance(query, InterfaceQuery) else ""
-        if refusal := self.refusal_in(query.example):
+        if refusal := self.refusal_in(example):
             yield ("example",), f"is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
-        if self.terminal is not None:
-            prompt = compiled(self.terminal.prompt)
-            for line in query.example.splitlines():
-                if prompt.fullmatch(line.rstrip()):
-                    yield ("example",), f"its line '{shortened(line)}' is taken for a prompt"
+        for line in example.splitlines() if self.terminal else ():
+            for what in ("prompt", "pager"):
+                if compiled(getattr(self.terminal, what) or "(?!)").fullmatch(line.rstrip()):
+                    yield ("example",), f"its line '{shortened(line)}' is taken for a {what}"
         try:
-            results = query.results(query.example, interface)
+            untried = list(query.untried(example, interface))
+            results = {} if untried else query.results(example, interface)
         except TestbedError as error:
             yield ("example",), f"{error}"
+            return
+        if untried:
+            yield from untried
             return
         for key, value in expected.items():
             if key not in results:

@@ -34,7 +34,7 @@ from ..command_values import (
     unknown_words,
     value_at,
 )
-from ..config import Config
+from ..config import Config, Location
 from ..core.telemetry import Cause, InterfaceCounters, Role, Stage
 from ..core.under_load import QueueLoad, rates
 from ..errors import TestbedError
@@ -74,7 +74,7 @@ class Query(Config):
 
     One of those with ``{interface}`` must be found: a router may answer ``te1`` with the counters of ``te10``.
     ``json_paths``: value -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be
-    found, see :meth:`RouterDescription.problems`; ``source``: where the example is from.
+    found, see :meth:`RouterDescription.problems`; by default that of another question with the same ``run``.
     """
 
     groups: ClassVar[tuple[str, ...]] = ()
@@ -90,7 +90,6 @@ class Query(Config):
     json_paths: Mapping[str, JsonPath] = {}
     example: str = ""
     expected: Mapping[str, str | int | float] = {}
-    source: str = ""
 
     @property
     def named(self) -> frozenset[str]:
@@ -117,20 +116,36 @@ class Query(Config):
         if self.words is not None:
             yield from unknown_words(self.run, self.words, ("run",))
 
-    def read(self, output: str, interface: str = "") -> Values:
-        """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
+    def part(self, output: str, interface: str) -> str:
+        """Return what *output* shows of *interface*. Raises TestbedError."""
+        return output
+
+    def _given(self, output: str, interface: str) -> Mapping[Location, Mapping[str, str | None] | None]:
+        """Return the values of each expression and path in *output*, by its place; None: of one that finds nothing."""
         check_length(output)
-        values: dict[str, str | None] = {}
+        output = self.part(output, interface)
         if self.json_paths:
             data = json_in(output)
-            values = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
+            shown = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
+            return {("json_paths", name): {name: value} if value is not None else None for name, value in shown.items()}
         whole_name = {"interface": rf"(?<!\w){re.escape(interface)}(?!\w|[./-]\d)"}
-        matches = {text: compiled(filled(text, whole_name)).search(output) for text in self.pattern}
-        if not any(match for text, match in matches.items() if INTERFACE in text) and INTERFACE in "".join(matches):
+        matches = [compiled(filled(text, whole_name)).search(output) for text in self.pattern]
+        return {("pattern", str(at)): match and match.groupdict() for at, match in enumerate(matches)}
+
+    def untried(self, example: str, interface: str) -> Iterator[Problem]:
+        """Yield each expression and path that finds nothing in *example*. Raises TestbedError."""
+        for place, values in self._given(example, interface).items():
+            if values is None:
+                yield place, "finds nothing in the example; expected one that shows what it is for"
+
+    def read(self, output: str, interface: str = "") -> Values:
+        """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
+        given = self._given(output, interface)
+        naming = [given["pattern", str(at)] for at, text in enumerate(self.pattern) if INTERFACE in text]
+        if naming and all(values is None for values in naming):
             raise TestbedError(f"it does not name '{interface}': '{first_line(output) or 'no output'}'")
-        for match in filter(None, matches.values()):
-            values |= {name: value for name, value in match.groupdict().items() if value is not None}
-        if there := {name: value for name, value in values.items() if value is not None}:
+        pairs = [pair for values in given.values() for pair in (values or {}).items()]
+        if there := {name: value for name, value in pairs if value is not None}:
             return there
         searched = "' or '".join(shortened(text, 60) for text in (*self.pattern, *self.json_paths.values())[:2])
         raise TestbedError(f"'{searched}' is not found in '{first_line(output) or 'no output'}'")
@@ -226,12 +241,14 @@ class InterfaceQuery(Query):
         for begin, end in zip(begins, [*(later.start() for later in begins[1:]), len(output)], strict=False):
             yield visible(begin["interface"]), output[begin.start() : end]
 
-    def read(self, output: str, interface: str = "") -> Values:
-        """Return the values of *interface* in *output*. Raises TestbedError that says what was not found."""
+    def part(self, output: str, interface: str) -> str:
+        """Return what *output* shows of *interface*. Raises TestbedError that says which others it shows."""
+        if not self.is_of_one:
+            return output
         blocks = [*self.blocks(output, interface)]
         for name, text in blocks:
             if name == interface:
-                return super().read(text, interface)
+                return text
         known = ", ".join(shortened(name, 40) for name, _ in blocks[:20]) or "none"
         raise TestbedError(f"the router has no interface '{interface}'; it has {known}")
 
@@ -271,6 +288,12 @@ class NeighboursQuery(Query):
             if may_be_one and not compiled(self.none).search(line):
                 raise TestbedError(f"'{self.run}' was not understood: '{shortened(line.strip())}'")
         return entries
+
+    def untried(self, example: str, interface: str) -> Iterator[Problem]:
+        """Yield also ``none``, where no line of *example* has it. Raises TestbedError."""
+        yield from super().untried(example, interface)
+        if self.none != "(?!)" and not compiled(self.none).search(example):
+            yield ("none",), "finds nothing in the example; expected one with a line of no entry, or no 'none'"
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """Return the groups of the first entry. Raises TestbedError for a line that is neither one nor of ``none``."""
@@ -342,6 +365,10 @@ class TableQuery(InterfaceQuery):
         if head is None or rest.strip():
             raise TestbedError(f"no row of it is '{first_line(rest) or 'no output'}'")
         return output
+
+    def untried(self, example: str, interface: str) -> Iterator[Problem]:
+        """Yield each expression that finds nothing in *example*."""
+        yield from () if self.each else super().untried(example, interface)
 
     def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
         """Yield what *counts* of *interface* mean, each by the first of ``causes`` that finds its name."""
@@ -452,7 +479,7 @@ class LookQuery(Query):
         lacks = isinstance(data, dict) and not data.get("pattern") and not data.get("json_paths")
         return {**data, "pattern": (r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z",)} if lacks else data
 
-    def untried(self) -> Iterator[Problem]:
+    def untried(self, example: str, interface: str) -> Iterator[Problem]:
         """Yield what is missing to try the examples, and where ``ours`` is another value than they show."""
         read = {*WORD_IN_BRACES.findall(f"{self.pattern} {self.json_paths} {self.none} {self.ours}")}
         if lacking := sorted(read - {*self.expected}):
@@ -462,7 +489,7 @@ class LookQuery(Query):
             yield (), "has no 'without'; expected its output where that value is not there, '' if it shows nothing then"
         look = self.look(self._example_words)
         for key, output, is_ours in (
-            ("example", self.example, self.ours),
+            ("example", example, self.ours),
             ("without", self.without or "", not self.ours),
         ):
             try:

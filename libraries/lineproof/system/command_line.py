@@ -20,7 +20,7 @@ class CommandChannel(Config):
     ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``
     they are typed at a prompt. ``refused``: expressions that are found in the output of a command that was refused;
     ``prints``: all that a command of a change may print where none is; ``gone``: in that of a line of an ``undo`` that
-    has nothing to undo; ``ignore``: is no part of what it shows.
+    has nothing to undo; ``refusals``: examples of these outputs; ``ignore``: is no part of what it shows.
     """
 
     channel: Literal["posix", "exec", "terminal"] = "exec"
@@ -28,6 +28,7 @@ class CommandChannel(Config):
     refused: tuple[Expression, ...] = ()
     prints: Expression | None = None
     gone: tuple[Expression, ...] = ()
+    refusals: tuple[str, ...] = ()
     ignore: Expression | None = None
     limit: Annotated[float, Field(ge=1, le=120)] = 10.0
     """Seconds that a command may take."""
@@ -135,6 +136,11 @@ class ShellCommands:
         """Log out of a command line of its own; the next command logs in again."""
         if not self.line.is_posix:
             getattr(self._shell, "close", lambda: None)()
+
+    def leave_mode(self) -> None:
+        """Log out of a terminal whose last command has left another prompt than the login: of its configuration."""
+        if getattr(self._shell, "is_in_a_mode", False):
+            self.reset()
 
     def plain(self, output: str) -> str:
         """Return *output* as text, without what is no part of an answer."""

@@ -53,24 +53,33 @@ _SEQUENCE = re.compile(
 class Dialogue(Config):
     """How a command line that needs a terminal talks. ``prompt``, ``pager``: match the whole last line.
 
-    ``prompts``: examples of the prompt. ``answer``: to the pager. ``first``: commands after the login, as ``terminal
-    length 0``.
+    ``prompts``, ``pagers``: examples of them. ``answer``: to the pager. ``first``: commands after the login, as
+    ``terminal length 0``.
     """
 
     prompt: Expression
     prompts: Annotated[tuple[str, ...], Field(min_length=1)]
     pager: Expression | None = None
+    pagers: tuple[str, ...] = ()
     answer: Annotated[str, Field(min_length=1)] = " "
     first: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _check_prompts(self) -> Dialogue:
-        pattern = compiled(self.prompt)
-        for example in self.prompts:
-            if not pattern.fullmatch(example.rstrip()):
-                raise ValueError(f"'prompt' does not match all of '{shortened(example)}', which is in 'prompts'")
-        if pattern.fullmatch(""):
-            raise ValueError("'prompt' matches an empty line; expected an expression of what a prompt ends with")
+    def _check_examples(self) -> Dialogue:
+        if (self.pager is None) is not (self.pagers == ()):
+            raise ValueError("'pager' and 'pagers', examples of its last line, go together; expected both or none")
+        for key, text, examples, others in (
+            ("prompt", self.prompt, self.prompts, self.pagers),
+            ("pager", self.pager, self.pagers, self.prompts),
+        ):
+            matches = compiled(text or "(?!)").fullmatch
+            for example in examples:
+                if not matches(example.rstrip()):
+                    raise ValueError(f"'{key}' does not match all of '{shortened(example)}', which is in '{key}s'")
+            for example in ("", *others):
+                if matches(example.rstrip()):
+                    shown = f"'{shortened(example)}'" if example else "an empty line"
+                    raise ValueError(f"'{key}' matches {shown}; expected an expression of a {key}, and nothing else")
         return self
 
 
@@ -126,6 +135,11 @@ class SshShell:
 
     def _within(self, limit: float) -> float:
         return max(0.0, min(limit, self._deadline - time.monotonic()))
+
+    @property
+    def is_in_a_mode(self) -> bool:
+        """Return whether the terminal is at another prompt than at its login."""
+        return self._terminal is not None and self._terminal.prompt != self._terminal.first_prompt
 
     def close(self) -> None:
         """Log out. May be repeated."""
@@ -195,9 +209,12 @@ class SshTerminal:
         self._channel.settimeout(limit)
         self._channel.get_pty("vt100", WIDTH, HEIGHT)
         self._channel.invoke_shell()
+        self.prompt = ""
+        """The last prompt, and that of the login."""
         self._read_to_prompt("the login", until, echoed=False)
         for command in dialogue.first:
             self.run(command, until - time.monotonic())
+        self.first_prompt = self.prompt
 
     def run(self, command: str, limit: float) -> str:
         """Return what *command* writes within *limit* s, without its echo, the prompt, and the pager's words."""
@@ -226,6 +243,7 @@ class SshTerminal:
             wait = max(0.0, until - time.monotonic())
             if not select.select([self._channel], [], [], min(wait, QUIET) if at_prompt else wait)[0]:
                 if at_prompt:
+                    self.prompt = last
                     return plain_text(bytes(received[: received.rfind(b"\n") + 1]).decode(errors="replace"))
                 shown = f" (its last line is '{shortened(last, 60)}'; {_REMEDY})" if last else ""
                 raise CommandUnfinished(f"{what} came to no prompt within its time{shown}")
