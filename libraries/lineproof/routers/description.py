@@ -176,20 +176,17 @@ class RouterDescription(CommandChannel):
         """The name of the router for a person."""
         return self.description or self.shell
 
-    def _queries(self) -> Iterator[tuple[Location, Query]]:
-        """Yield all that are run and read, by where they stand."""
-        for name, command in self.commands:
-            if isinstance(command, Query):
-                yield ("commands", name), command
-        for name, fact in self.commands.facts.items():
-            yield ("commands", "facts", name), fact
-        for name, table in self.commands.tables.items():
-            yield ("commands", "tables", name), table
-        for place, change, _ in self.all_changes():
-            if change.look is not None:
-                yield (*place, "look"), change.look
-        if self.look is not None:
-            yield ("look",), self.look
+    def _queries(self) -> list[tuple[Location, Query]]:
+        """Return all that are run and read, by where they stand."""
+        facts, tables = self.commands.facts.items(), self.commands.tables.items()
+        queries = [
+            *((("commands", name), query) for name, query in self.commands),
+            *((("commands", "facts", name), query) for name, query in facts),
+            *((("commands", "tables", name), query) for name, query in tables),
+            *(((*place, "look"), change.look) for place, change, _ in self.all_changes()),
+            (("look",), self.look),
+        ]
+        return [(place, query) for place, query in queries if isinstance(query, Query)]
 
     def warnings(self) -> Iterator[str]:
         """Yield what frames need on each side and no change sets, and what a run's end may take from others."""
@@ -265,13 +262,13 @@ class RouterDescription(CommandChannel):
                 shown = ", ".join(f"{name} {_word(own)}" for name, own in results.items())
                 yield ("expected", key), f"is no value of the example, which gives {shown}"
                 continue
-            given, quotes = results[key], ""
+            given, is_number = results[key], not isinstance(value, str)
             if isinstance(given, str):
                 is_equal = given == str(value)
-                quotes = "" if isinstance(value, str) else " (a text: write it in quotes)"
             else:
-                is_equal = not isinstance(value, str) and math.isclose(given, value, rel_tol=1e-9, abs_tol=1e-9)
+                is_equal = is_number and math.isclose(given, float(value), rel_tol=1e-9, abs_tol=1e-9)
             if not is_equal:
+                quotes = " (a text: write it in quotes)" if is_number and isinstance(given, str) else ""
                 yield ("expected", key), f"the example gives {_word(given)}, not {shortened(value)}{quotes}"
 
 

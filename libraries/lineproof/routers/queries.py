@@ -116,21 +116,30 @@ class Query(Config):
         if self.words is not None:
             yield from unknown_words(self.run, self.words, ("run",))
 
-    def part(self, output: str, interface: str) -> str:
-        """Return what *output* shows of *interface*. Raises TestbedError."""
-        return output
+    def blocks(self, output: str, interface: str = "") -> Iterator[tuple[str, str]]:
+        """Yield *interface*, and all of *output*, which is about it."""
+        yield interface, output
 
     def _given(self, output: str, interface: str) -> Mapping[Location, Mapping[str, str | None] | None]:
-        """Return the values of each expression and path in *output*, by its place; None: of one that finds nothing."""
+        """Return what each expression and path gives of *interface*, by its place; None: it finds nothing.
+
+        Raises TestbedError.
+        """
         check_length(output)
-        output = self.part(output, interface)
+        blocks = [*self.blocks(output, interface)]
+        text = next((text for name, text in blocks if name == interface), None)
+        if text is None:
+            known = ", ".join(shortened(name, 40) for name, _ in blocks[:20]) or "none"
+            raise TestbedError(f"the router has no interface '{interface}'; it has {known}")
         if self.json_paths:
-            data = json_in(output)
+            data = json_in(text)
             shown = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
             return {("json_paths", name): {name: value} if value is not None else None for name, value in shown.items()}
         whole_name = {"interface": rf"(?<!\w){re.escape(interface)}(?!\w|[./-]\d)"}
-        matches = [compiled(filled(text, whole_name)).search(output) for text in self.pattern]
-        return {("pattern", str(at)): match and match.groupdict() for at, match in enumerate(matches)}
+        matches = {pattern: compiled(filled(pattern, whole_name)).search(text) for pattern in self.pattern}
+        if not any(match for text, match in matches.items() if INTERFACE in text) and INTERFACE in "".join(matches):
+            raise TestbedError(f"it does not name '{interface}': '{first_line(output) or 'no output'}'")
+        return {("pattern", str(at)): match and match.groupdict() for at, match in enumerate(matches.values())}
 
     def untried(self, example: str, interface: str) -> Iterator[Problem]:
         """Yield each expression and path that finds nothing in *example*. Raises TestbedError."""
@@ -140,11 +149,7 @@ class Query(Config):
 
     def read(self, output: str, interface: str = "") -> Values:
         """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
-        given = self._given(output, interface)
-        naming = [given["pattern", str(at)] for at, text in enumerate(self.pattern) if INTERFACE in text]
-        if naming and all(values is None for values in naming):
-            raise TestbedError(f"it does not name '{interface}': '{first_line(output) or 'no output'}'")
-        pairs = [pair for values in given.values() for pair in (values or {}).items()]
+        pairs = [pair for values in self._given(output, interface).values() for pair in (values or {}).items()]
         if there := {name: value for name, value in pairs if value is not None}:
             return there
         searched = "' or '".join(shortened(text, 60) for text in (*self.pattern, *self.json_paths.values())[:2])
@@ -197,8 +202,8 @@ class LoadQuery(Query):
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """Return ``percent``."""
-        parts = {name: number(name, value) for name, value in self.read(output).items()}
-        return {"percent": parts["percent"] if "percent" in parts else 100 - parts["idle"]}
+        (name, text), *_ = sorted(self.read(output).items(), reverse=True)
+        return {"percent": number(name, text) if name == "percent" else 100 - number(name, text)}
 
 
 class TemperatureQuery(FigureQuery):
@@ -234,23 +239,11 @@ class InterfaceQuery(Query):
 
     def blocks(self, output: str, interface: str = "") -> Iterator[tuple[str, str]]:
         """Yield each interface and the part of *output* about it; *interface* and all of it without ``block``."""
+        begins = [*compiled(self.block).finditer(output)] if self.block is not None else ()
         if self.block is None:
-            yield interface, output
-            return
-        begins = [*compiled(self.block).finditer(output)]
+            yield from super().blocks(output, interface)
         for begin, end in zip(begins, [*(later.start() for later in begins[1:]), len(output)], strict=False):
             yield visible(begin["interface"]), output[begin.start() : end]
-
-    def part(self, output: str, interface: str) -> str:
-        """Return what *output* shows of *interface*. Raises TestbedError that says which others it shows."""
-        if not self.is_of_one:
-            return output
-        blocks = [*self.blocks(output, interface)]
-        for name, text in blocks:
-            if name == interface:
-                return text
-        known = ", ".join(shortened(name, 40) for name, _ in blocks[:20]) or "none"
-        raise TestbedError(f"the router has no interface '{interface}'; it has {known}")
 
 
 class LinkQuery(InterfaceQuery, FigureQuery):
@@ -289,17 +282,15 @@ class NeighboursQuery(Query):
                 raise TestbedError(f"'{self.run}' was not understood: '{shortened(line.strip())}'")
         return entries
 
-    def untried(self, example: str, interface: str) -> Iterator[Problem]:
-        """Yield also ``none``, where no line of *example* has it. Raises TestbedError."""
-        yield from super().untried(example, interface)
-        if self.none != "(?!)" and not compiled(self.none).search(example):
-            yield ("none",), "finds nothing in the example; expected one with a line of no entry, or no 'none'"
-
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return the groups of the first entry. Raises TestbedError for a line that is neither one nor of ``none``."""
-        for line in compiled(self.pattern[0]).sub("\0", output).splitlines():
-            if line.strip() and "\0" not in line and not compiled(self.none).search(line):
+        """Return the groups of the first entry. Raises TestbedError unless all other lines are of ``none``."""
+        lines = compiled(self.pattern[0]).sub("\0", output).splitlines()
+        others = [line for line in lines if line.strip() and "\0" not in line]
+        for line in others:
+            if not compiled(self.none).search(line):
                 raise TestbedError(f"'{shortened(line.strip())}' is no entry; expected 'none' to find it, or 'pattern'")
+        if not others and self.none != "(?!)":
+            raise TestbedError("'none' finds nothing in it; expected a line of no entry, or no 'none'")
         return super().results(output, interface)
 
 
@@ -422,13 +413,11 @@ class CountersQuery(TableQuery):
 
     packets: tuple[str, str] = ("rx_packets", "tx_packets")
     causes: Mapping[Expression, CauseRule] = {
-        "rx_drops": ("arriving", "loss", "", ""),
+        r"rx_drops|arriving_(\w+)": ("arriving", "loss", "", r"\1"),
         "rx_errors": ("arriving", "overlapping", "", ""),
-        "tx_drops": ("leaving", "loss", "", ""),
-        "tx_errors": ("leaving", "overlapping", "", ""),
-        r"arriving_(\w+)": ("arriving", "loss", "", r"\1"),
         r"passing_(\w+)": ("passing", "loss", "", r"\1"),
-        r"leaving_(\w+)": ("leaving", "loss", "", r"\1"),
+        r"tx_drops|leaving_(\w+)": ("leaving", "loss", "", r"\1"),
+        "tx_errors": ("leaving", "overlapping", "", ""),
     }
 
     def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:

@@ -31,6 +31,7 @@ from ..described import Router, Words
 _QDISCS = "tc -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS, _SOFTNET = "/proc/uptime", "/proc/stat", "/proc/interrupts", "/proc/net/softnet_stat"
 _LOAD = (_STAT, _SOFTNET, "/proc/softirqs", _INTERRUPTS, _UPTIME)
+_CLOCK = r"\A([0-9]+\.[0-9]+) [0-9]+\.[0-9]+\s*\Z"
 _HANDLED = "frames"
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
@@ -94,8 +95,8 @@ class Linux(Router):
         after = answers.ask(*commands)
         old, new = (_files(output[commands[0]]) for output in (before, after))
         answers.unread |= {path: "no such file" for path, text in new.items() if not text and new[_UPTIME]}
-        passed = _uptime(new[_UPTIME]) - _uptime(old[_UPTIME])
-        seconds = passed if passed > 0 else None
+        started, ended = (float(matched(_CLOCK, files[_UPTIME]) or "nan") for files in (old, new))
+        seconds = ended - started if ended > started else None
         softnet = rates(_softnet(old[_SOFTNET]), _softnet(new[_SOFTNET]), seconds)
         counters = {name: rate for name, rate in softnet.items() if rate > 0 and not name.startswith(_HANDLED)}
         queues: list[QueueLoad] = []
@@ -207,11 +208,6 @@ def _softnet(text: str) -> dict[str, int]:
     names = _HANDLED, BACKLOG_FULL, "softnet time squeeze"
     numbered = [(row[12] if len(row) > 12 else at, row) for at, row in enumerate(rows)]
     return {f"{name} CPU {cpu}": row[at] for cpu, row in numbered for at, name in enumerate(names)}
-
-
-def _uptime(text: str) -> float:
-    """``/proc/uptime``: s since boot; NaN if it was not read."""
-    return float(matched(r"\A([0-9]+\.[0-9]+) [0-9]+\.[0-9]+\s*\Z", text) or "nan")
 
 
 def _interrupt_rows(text: str) -> tuple[tuple[int, ...], dict[int, tuple[tuple[int, ...], str]]]:
