@@ -372,16 +372,6 @@ def test_each_line_of_an_example_of_neighbours_is_an_entry_or_is_found_by_none()
         query.results(f"{shown}100.65.2.2 02:00:00:00:02:02 stale\n")
 
 
-def test_a_prompt_that_is_in_an_output_is_found(tmp_path: Path) -> None:
-    terminal = "channel: terminal\nterminal: {prompt: '.*', prompts: ['a>']}\n"
-    with pytest.raises(ConfigError, match="matches an empty line"):
-        read(tmp_path, JSON + terminal)
-    with pytest.raises(ConfigError, match="is taken for a prompt"):
-        read(tmp_path, JSON + terminal.replace(".*", ".+"))
-    with pytest.raises(ConfigError, match="does not match all of 'a>'"):
-        read(tmp_path, JSON + terminal.replace(".*", "b>"))
-
-
 def test_a_router_that_has_python_is_not_described_by_a_project(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'linux' has Python of its own"):
         read(tmp_path, JSON.replace("mybox", "linux"), "linux")
@@ -457,11 +447,14 @@ def test_each_expression_of_a_description_is_proven_by_an_example(name: str, tmp
         ({"pagers": ["--more--"]}, "'pager' does not match all of '--more--'"),
         ({"pager": ".*"}, "'pager' matches an empty line"),
         ({"pager": ".*(More|>).*"}, "'pager' matches '->'"),
+        ({"prompt": ".*"}, "'prompt' matches an empty line"),
         ({"prompt": ".*[>M].*"}, "'prompt' matches ' --More-- '"),
+        ({"prompt": "b>"}, "'prompt' does not match all of '->'"),
+        ({"prompt": ".*(>|up, .*)"}, "its line 'te1 is up, 10 More' is taken for a prompt"),
         ({"pager": ".*More.*"}, "its line 'te1 is up, 10 More' is taken for a pager"),
     ],
 )
-def test_a_pager_matches_its_examples_and_no_prompt_and_no_answer(keys: dict[str, Any], says: str) -> None:
+def test_a_prompt_and_a_pager_match_their_examples_and_nothing_else(keys: dict[str, Any], says: str) -> None:
     terminal = {"prompt": ".*>", "prompts": ["->"], "pager": ".*--More--.*", "pagers": [" --More-- "], **keys}
     query = {
         "run": "v",
