@@ -25,7 +25,7 @@ from .queries import Commands, InterfaceQuery, LookQuery, Query
 
 
 def side_words(side: Side) -> Mapping[str, str]:
-    """Return what a command may name of *side*. Raises TestbedError where a generator reports no MAC address."""
+    """Return the words in braces of *side*. Raises TestbedError if a generator reports no MAC address."""
     if not re.fullmatch(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}", side.peer_mac):
         raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
     address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
@@ -107,7 +107,7 @@ class DescribedChange(Config):
 
 
 def _merged(change: Any) -> dict[str, Any]:
-    """Return the keys of *change* and of those that it is like; its own come first, and so do words of its ``with``."""
+    """Return the keys of *change*, and those of changes that it is ``like`` where it has none."""
     if not isinstance(change, dict):
         raise ValueError("expected a change, with 'do'")
     like = _merged(change["like"]) if "like" in change else {}
@@ -117,7 +117,7 @@ def _merged(change: Any) -> dict[str, Any]:
 
 
 class FrameGroup(Config):
-    """Changes for a kind of frames. ``needs``: a command that is refused where the router cannot forward them.
+    """Changes for a kind of frames. ``needs``: a command that a router without this kind refuses.
 
     ``load``: run before that is tried again. ``missing``: why they are not forwarded then, or where a change is refused
     with words that ``lacking`` finds.
@@ -154,7 +154,7 @@ class RouterDescription(CommandChannel):
 
     @property
     def groups(self) -> Mapping[FrameKind, FrameGroup | None]:
-        """The changes for kinds of frames; None: not described."""
+        """Return the changes for each kind of frames; None: not described."""
         return {"ipv6": self.ipv6, "vlan": self.vlan, "mpls": self.mpls}
 
     @property
@@ -163,7 +163,7 @@ class RouterDescription(CommandChannel):
         return {frozenset(kind for kind in self.groups if kind in key.split()): why for key, why in self.cannot.items()}
 
     def all_changes(self) -> Iterator[tuple[Location, DescribedChange, tuple[str, ...]]]:
-        """Yield each described change, where it stands, and what beside its scope's words may stand in its braces."""
+        """Yield each change, its place, and the words that it may name beside those of its scope."""
         places: dict[Location, tuple[DescribedChange, ...]] = {("changes",): self.changes}
         places |= {(kind, "changes"): group.changes for kind, group in self.groups.items() if group}
         places |= {("tuning", key): changes for key, changes in self.tuning.items()}
@@ -173,7 +173,7 @@ class RouterDescription(CommandChannel):
 
     @property
     def title(self) -> str:
-        """The name of the router for a person."""
+        """Return the name of the router for a person."""
         return self.description or self.shell
 
     def _queries(self) -> list[tuple[Location, Query]]:
@@ -277,7 +277,7 @@ def _word(value: str | float) -> str:
 
 
 def read_description(folder: Folder, name: str) -> RouterDescription:
-    """Return the router *name* of *folder*, with its examples tried. Raises ConfigError with all that is wrong."""
+    """Return the router *name* of *folder*, its examples tried. Raises ConfigError with all problems."""
     path = named_file(folder, name, "shell")
     if path.parent == getattr(folder, "own", folder) and (PACKAGED_ROUTERS / name / "__init__.py").exists():
         raise ConfigError(f"'{name}' has Python of its own, beside its description; expected another name", path)
@@ -288,6 +288,6 @@ def read_description(folder: Folder, name: str) -> RouterDescription:
 
 
 def load_description(path: Path, named: str = "") -> tuple[RouterDescription, Mapping[Location, int]]:
-    """Return the description in *path*, whose key *named* has its name, and each key's line. Raises ConfigError."""
+    """Return the description in *path* and each key's line; *named*: its name's key. Raises ConfigError."""
     data, lines = read_yaml(path)
     return validate_config(data, RouterDescription, path, lines, named), lines

@@ -70,7 +70,7 @@ SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
 
 
 class Query(Config):
-    """A command that shows something. ``pattern``: expressions, each searched once; their named groups are the values.
+    """A command that shows values: named groups of ``pattern``, whose expressions are searched once.
 
     One of those with ``{interface}`` must be found: a router may answer ``te1`` with the counters of ``te10``.
     ``json_paths``: value -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be
@@ -93,7 +93,7 @@ class Query(Config):
 
     @property
     def named(self) -> frozenset[str]:
-        """The values that it reads."""
+        """Return the names of the values that it reads."""
         groups = {name for text in self.pattern for name in compiled(text).groupindex}
         return frozenset(groups | set(self.json_paths))
 
@@ -148,7 +148,7 @@ class Query(Config):
                 yield place, "finds nothing in the example; expected one that shows what it is for"
 
     def read(self, output: str, interface: str = "") -> Values:
-        """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
+        """Return the groups of ``pattern`` that took part, or values at ``json_paths``. Raises TestbedError."""
         pairs = [pair for values in self._given(output, interface).values() for pair in (values or {}).items()]
         if there := {name: value for name, value in pairs if value is not None}:
             return there
@@ -156,7 +156,7 @@ class Query(Config):
         raise TestbedError(f"'{searched}' is not found in '{first_line(output) or 'no output'}'")
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return what is made of :meth:`read`, each text in one line, by the names that ``expected`` may use."""
+        """Return the values that :meth:`read` finds, each in one line, by the names that ``expected`` may use."""
         return {name: " ".join(text.split()) for name, text in self.read(output, interface).items()}
 
 
@@ -270,7 +270,7 @@ class NeighboursQuery(Query):
     none: Expression = "(?!)"
 
     def entries(self, output: str, peers: Collection[str] = ()) -> Sequence[Values]:
-        """Return the groups of each entry. Raises TestbedError for a line, not of ``none``, that could be another one.
+        """Return the groups of each entry. Raises TestbedError for a line that may be one, and is not read.
 
         Without any entry that is each line, else one that names one of *peers* which has none.
         """
@@ -295,7 +295,7 @@ class NeighboursQuery(Query):
 
 
 class TableQuery(InterfaceQuery):
-    """A command that shows counters: of each ``block`` of its output, of the interface that ``run`` names, or of none.
+    """A command that shows counters of each ``block`` of its output, of one interface, or of none.
 
     ``pattern``: expressions that are found as often as there are rows. A row has a ``name`` and a ``count``, which is
     hexadecimal with ``base: 16``, or a group for each counter; also an ``interface``, whose number may be its ``unit``,
@@ -386,7 +386,7 @@ class TableQuery(InterfaceQuery):
     def queue_loads(
         self, interface: str, before: Counts, after: Counts, seconds: float | None, servers: Mapping[int, str]
     ) -> list[QueueLoad]:
-        """Return the load of the receive queues of *interface* that are counted, or served by one of *servers*."""
+        """Return the load of those receive queues that are counted, or served by one of *servers*."""
         risen = rates(before, after, seconds)
         packets, drops = self.of_queues("packets", risen), self.of_queues("drops", risen)
         queues = sorted({*self.of_queues("packets", after), *servers})
@@ -507,5 +507,5 @@ class LookQuery(Query):
         return Look(command_line(self.run, words, is_posix), pattern, path, none, ours)
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """``value`` and other groups; the words of the example are those of ``expected``."""
+        """Return ``value`` and other groups; the words of the example are those of ``expected``."""
         return {**self._example_words, **self.look(self._example_words).values(output)[0]}

@@ -53,7 +53,7 @@ def explanation(
 
 @dataclass(frozen=True)
 class WhyRule:
-    """A row of the table: where ``needs`` holds, ``sentence`` says why; ``sure`` may depend on the figures."""
+    """A row of the table: if ``needs`` holds, ``sentence`` says why; ``sure`` may depend on figures."""
 
     name: str
     needs: Callable[[Evidence], object]
@@ -258,7 +258,7 @@ class Evidence:
 
     @cached_property
     def line(self) -> tuple[str, float, float]:
-        """The fullest line of those that dropped frames, with the shares of its rate that it carries and gets.
+        """Return the fullest line that dropped frames, and the shares of its rate that it carries and gets.
 
         It gets those too that were certainly dropped when they were to be sent. Another line may be full without loss.
         """
@@ -277,7 +277,7 @@ class Evidence:
 
     @cached_property
     def discipline(self) -> Drop:
-        """Frames lost at a queueing discipline, which is the meaning; "": they are few, or it is the system's own."""
+        """Return the frames lost at the discipline that ``meaning`` names; "": few, or the system's own one."""
         drop = self.ledger.largest(QDISC_DROPS)
         enough = self.ledger.are_most(drop.frames) or self.limits_sending(drop.frames)
         kind = discipline_of(drop.meaning) if enough and drop.frames > self.left / 2 else ""
@@ -317,7 +317,7 @@ class Evidence:
     # -- who was busy
 
     def no_time(self) -> bool:
-        """Return whether workers have no time left for lost frames; those busy with others have taken none of these."""
+        """Return whether the workers that serve the losing interfaces have no time left."""
         workers = self.workers
         served = {place.interface for name in workers.busy for place in workers.placed.get(name, ())}
         serve = not workers.placed or workers.steering or not self.losing.isdisjoint(served)
@@ -325,7 +325,7 @@ class Evidence:
 
     @cached_property
     def uneven(self) -> str:
-        """How unevenly workers are busy, in words; "" where none is full, or no other one has time."""
+        """Say how unevenly workers are busy; "" if none is full, or no other one has time."""
         shares, idle = self.workers.shares, self.workers.idle
         if not (self.no_time() and idle):
             return ""
@@ -335,14 +335,14 @@ class Evidence:
 
     @cached_property
     def time_left(self) -> str:
-        """How busy workers are while frames are lost on arrival, in words; "" where one may have no time left."""
+        """Say how busy workers are while frames are lost on arrival; "" if one may have no time left."""
         shares = self.workers.shares
         if not (self.arrived() and 0 < len(shares) == len(self.workers.idle)):
             return ""
         return f"frames are lost on arrival while the busiest worker is {max(shares.values()):.0%} busy"
 
     def lock(self) -> str:
-        """Name the lock that busy cores may wait for: such cores are as busy as those that work. "": none is known."""
+        """Name the lock that cores may wait for, as busy as those that work; "": none is known."""
         other, cores = self.facts.other, len(self.workers.busy) if self.arrived() else 0
         if self.freebsd is None or self.freebsd >= 13:
             return ""
@@ -356,7 +356,7 @@ class Evidence:
 
     @cached_property
     def bus(self) -> tuple[float, str]:
-        """The fullest bus of the cards by which lost frames enter: its share, and in words; 0: one was not read."""
+        """Return the fullest bus by which lost frames enter: its share, and in words; 0: one was not read."""
         buses = [self._bus_of(nic) for nic in self.facts.nics if nic.interface in self.losing]
         known = [bus for bus in buses if bus is not None]
         return max(known) if 0 < len(known) == len(self.losing) else (0.0, "the bus was not read")

@@ -51,7 +51,7 @@ _SEQUENCE = re.compile(
 
 
 class Dialogue(Config):
-    """How a command line that needs a terminal talks. ``prompt``, ``pager``: match the whole last line.
+    """The talk of a command line in a terminal. ``prompt``, ``pager``: match the whole last line.
 
     ``prompts``, ``pagers``: examples of them. ``answer``: to the pager. ``first``: commands after the login, as
     ``terminal length 0``.
@@ -125,7 +125,7 @@ class SshShell:
         self._one_by_one = threading.Lock()
 
     def end_by(self, moment: float) -> None:
-        """Let logins and commands take until *moment* of the monotonic clock at most, whatever their own limits are."""
+        """End logins and commands at *moment* of the monotonic clock, whatever their own limits are."""
         self._deadline = moment
 
     def open(self) -> None:
@@ -174,7 +174,7 @@ class SshShell:
         return result
 
     def _execute(self, command: str, limit: float, stdin: str) -> tuple[bytes, bytes, int]:
-        """Run it in a worker thread, where no interrupt of the main thread can be taken for an error of the link."""
+        """Run it in a worker thread, where an interrupt of the main thread looks like no error of the link."""
         with self._one_by_one:
             try:
                 if self._dialogue is None:
@@ -232,7 +232,7 @@ class SshTerminal:
             left -= len(self._channel.recv(1 << 16)) or left
 
     def _read_to_prompt(self, what: str, until: float, echoed: bool) -> str:
-        """All that comes before the next prompt, as text. *echoed*: the prompt is after the line that was typed."""
+        """Return the text before the next prompt. *echoed*: it comes after the line that was typed."""
         received, written = bytearray(), 0
         while True:
             last = _last_line(received)
@@ -266,7 +266,7 @@ def _last_line(received: bytearray) -> str:
 
 
 def plain_text(text: str) -> str:
-    r"""*text* as a terminal shows it: without control sequences, with what ``\r`` and ``\b`` write over."""
+    r"""Return *text* as a terminal shows it: no control sequences, and ``\r`` and ``\b`` write over."""
     plain = _SEQUENCE.sub("", text).replace("\0", "").replace("\x07", "")
     return "\n".join(map(_written_over, re.sub(r"\r+\n", "\n", plain).split("\n")))
 
@@ -288,7 +288,7 @@ def _written_over(line: str) -> str:
 
 
 def without_echo(text: str, command: str, prompt: re.Pattern[str]) -> str:
-    """*text* without the line that is *command* as it was typed, at a *prompt* or alone, and what came before it.
+    """Return *text* after the line that echoes *command*, typed at a *prompt* or alone.
 
     A line that only ends with the command is an answer to it: ``% Unknown command: show x``.
     """
@@ -301,5 +301,5 @@ def without_echo(text: str, command: str, prompt: re.Pattern[str]) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank, for a message."""
+    """Return the first line that is not blank, for a message."""
     return shortened(next((line.strip() for line in plain_text(text).splitlines() if line.strip()), ""))

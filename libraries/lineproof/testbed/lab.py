@@ -47,7 +47,7 @@ class LabPlace:
 
     @classmethod
     def acquire(cls, settings: LabSettings, testbed: str, say: Say = silent) -> LabPlace:
-        """The place that *settings* ask for; waits for it. Raises TestbedError where it is not to be had in time."""
+        """Wait for the place that *settings* ask for, and return it. Raises TestbedError if it stays taken."""
         place = cls(settings, testbed, say)
         try:
             place._wait()
@@ -132,7 +132,7 @@ _TagValue = Annotated[str, BeforeValidator(lambda value: str(value) if isinstanc
 
 
 class PowerCycleSettings(Config):
-    """How labgrid switches a router that hangs off and on.
+    """Labgrid's way to switch a router that hangs off and on.
 
     ``resource``: the name of the place's power resource, where it has several. ``off``: s without power. ``boot``: s
     that the router may take until it answers over SSH again.

@@ -169,7 +169,7 @@ class FreeBsd(Router):
 
 
 def _subtree(interface: str) -> str | None:
-    """Return the ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None for a name without a number.
+    """Return the ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None: its name has no number.
 
     mlxen's device is the card with all its ports, so its driver names a port's after the interface: ``hw.mlxen0``.
     """
@@ -180,7 +180,7 @@ def _subtree(interface: str) -> str | None:
 
 
 def sysctl_values(text: str, interface: str = "") -> dict[str, str]:
-    """Return the values that ``sysctl NAME …`` shows, by name; those of *interface* without its subtree in front."""
+    """Return the values that ``sysctl`` shows by name, or those of *interface* without its subtree."""
     below = re.escape(f"{_subtree(interface)}.") if interface else ""
     return dict(re.findall(rf"^{below}([^\s:]+): *(.*?) *$", text, re.MULTILINE))
 
@@ -192,7 +192,7 @@ def _served_cpus(text: str, interface: str) -> dict[int, int]:
 
 
 def pci_address(text: str) -> str | None:
-    """Return the address in ``ix0@pci0:3:0:0:`` or ``dbsf=pci0:3:0:0`` (decimal numbers) as Linux writes it."""
+    """Return the decimal address in ``ix0@pci0:3:0:0:`` or ``dbsf=pci0:3:0:0`` as Linux writes it."""
     parts = re.search(r"(?:^[a-z]\w*@|\bdbsf=)pci(\d{1,5}):(\d{1,3}):(\d{1,2}):([0-7])\b", text, re.MULTILINE)
     return None if parts is None else "{:04x}:{:02x}:{:02x}.{:x}".format(*map(int, parts.groups()))
 
@@ -232,7 +232,7 @@ def processor_ticks(values: Mapping[str, str]) -> list[Mapping[str, int]]:
 def seconds_between(
     before: Sequence[Mapping[str, int]], after: Sequence[Mapping[str, int]], hertz: int
 ) -> float | None:
-    """Return the seconds between two readings of ticks, *hertz* a second; None: not read, or they went backwards."""
+    """Return the seconds between two readings of ticks, *hertz* a second; None: not read, or it went back."""
     passed = [sum(new.values()) - sum(old.values()) for old, new in zip(before, after, strict=False)]
     if not hertz or len(before) != len(after) or min(passed, default=0) < 0:
         return None
@@ -240,7 +240,7 @@ def seconds_between(
 
 
 def _busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
-    """Return those of *threads* that took at least one per cent of processor *cpu*; several of a name together."""
+    """Return the threads that took 1 % of processor *cpu* or more, those of one name added together."""
     shares: dict[str, float] = {}
     for one in threads:
         if one.cpu == cpu and one.share >= 0.01:

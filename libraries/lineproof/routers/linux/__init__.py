@@ -120,7 +120,7 @@ class Linux(Router):
         )
 
     def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
-        """Yield also what the kernel changes by itself where it begins to forward, and how ethtool names settings."""
+        """Yield also words for changes that the kernel makes by itself, and for ethtool's settings."""
         family, _, what = scope.partition(" ")
         if what in ("links", "switch"):
             yield from self._forwarding(family, what)
@@ -173,7 +173,7 @@ _OFFLOADS = {
 
 
 def _offload_words(offload: str, shown: str) -> Words:
-    """Return how ``ethtool -k`` names *offload*, and the words of ``ethtool -K`` that set what it has *shown*."""
+    """Return *offload*'s name in ``ethtool -k``, and the words of ``ethtool -K`` that restore *shown*."""
     feature = _OFFLOADS[offload]
     # a card may have some parts of tso on and others off
     names = r"^\s+(tx-tcp[\w-]*)" if offload == "tso" else rf"^({feature})"
@@ -186,7 +186,7 @@ def _offload_words(offload: str, shown: str) -> Words:
 
 
 def _files(text: str) -> dict[str, str]:
-    """Return the files of _LOAD in what grep prints, each line behind its file's path; "" for one that lacks."""
+    """Return the files of _LOAD in grep's output, whose lines begin with a path; "": the file is missing."""
     contents = dict.fromkeys(_LOAD, "")
     for line in text.splitlines(keepends=True):
         path, _, row = line.partition(":")
@@ -196,7 +196,7 @@ def _files(text: str) -> dict[str, str]:
 
 
 def _ticks(text: str) -> dict[int, Mapping[str, int]]:
-    """``/proc/stat``: ticks of 10 ms of each processor in each state; guests are in user and nice."""
+    """Read ``/proc/stat``: ticks of 10 ms of each processor in each state; guests are in user and nice."""
     rows = re.finditer(r"^cpu(\d{1,5})((?: \d{1,19}){8,10})$", text, re.MULTILINE)
     return {int(row[1]): dict(zip(_STATES, map(int, row[2].split()), strict=False)) for row in rows}
 
@@ -211,7 +211,7 @@ def _softnet(text: str) -> dict[str, int]:
 
 
 def _interrupt_rows(text: str) -> tuple[tuple[int, ...], dict[int, tuple[tuple[int, ...], str]]]:
-    """``/proc/interrupts``: the processors, and interrupt -> its counts and its name."""
+    """Read ``/proc/interrupts``: the processors, and interrupt -> its counts and its name."""
     title, _, rest = text.partition("\n")
     cpus = tuple(map(int, re.findall(r"\bCPU(\d{1,6})\b", title)))
     row = rf"^ *(\d{{1,9}}):((?: +\d{{1,20}}){{{len(cpus)}}}) +(?:.* )?(\S+)$"
@@ -220,7 +220,7 @@ def _interrupt_rows(text: str) -> tuple[tuple[int, ...], dict[int, tuple[tuple[i
 
 
 def queue_interrupts(table: str, interface: str, device: str) -> dict[int, int]:
-    """``/proc/interrupts``: interrupt -> receive queue of *interface*. *device*: the link to its device, or its name.
+    """Read ``/proc/interrupts``: interrupt -> receive queue of *interface*; *device*: link or name.
 
     ``ixgbe``: eth0-TxRx-3; ``i40e``: i40e-eth0-TxRx-3; ``virtio_net``: virtio2-input.3; ``mlx5``: by PCI address.
     """
@@ -232,7 +232,7 @@ def queue_interrupts(table: str, interface: str, device: str) -> dict[int, int]:
 
 
 def _serving_cpus(before: str, after: str, queues: Mapping[int, int]) -> dict[int, str]:
-    """Receive queue -> the processor whose count of its interrupt rose most between two ``/proc/interrupts``."""
+    """Return for each queue the processor whose count of its interrupt rose most between two tables."""
     (former, old), (cpus, new), found = _interrupt_rows(before), _interrupt_rows(after), dict[int, str]()
     for irq, queue in queues.items() if cpus == former else ():
         rises = [now - then for now, then in zip(new[irq][0], old.get(irq, ((), ""))[0], strict=False)]
@@ -258,7 +258,7 @@ def _device(interface: str) -> str:
 
 
 def read_machine(answers: Answers) -> dict[str, str]:
-    """Return the facts of the machine itself, as far as they were read; of the cards the list of ``lspci``."""
+    """Return the facts of the machine itself, with the list of ``lspci`` for its cards."""
     return answers.facts(_described("machine"))
 
 
@@ -268,13 +268,13 @@ def link_facts(folder: str) -> dict[str, Fact]:
 
 
 def card_facts(interface: str, known: Mapping[str, str], pci: str, address: str, **own: object) -> NicFacts:
-    """Return what is *known* of the card at *address* and of its PCIe link; *pci*: the list of ``lspci -D``."""
+    """Return the facts of the card at *address*, of those *known*; *pci*: the list of ``lspci -D``."""
     model = (matched(rf"^{re.escape(address)} [^:\n]*: *(.+)", pci) if address else None) or known.get("model")
     return facts_as(NicFacts, known, interface=interface, model=model, **own)
 
 
 def _firewall(answers: Answers) -> str | None:
-    """``on`` with what filters, or ``off``; None where that was not read."""
+    """Return ``on`` with the names of the filters, or ``off``; None: not read."""
     loaded, tables = answers.ask(_FILTERS, _TABLES).values()
     chains = answers.ask(_CHAINS)[_CHAINS] if "nft_do_chain" in loaded else ""
     looked_at, tabled, chained = map(answers.status.get, (_FILTERS, _TABLES, _CHAINS))
@@ -291,7 +291,7 @@ def _firewall(answers: Answers) -> str | None:
 
 
 def _steered(text: str) -> dict[int, str]:
-    """``rx-0/rps_cpus:00000000,00000006``: receive queue -> ``1,2``; none for one without steering."""
+    """Read ``rx-0/rps_cpus:00000000,00000006``: receive queue -> ``1,2``; none for one without steering."""
     masks: dict[int, str] = {}
     for queue, mask in re.findall(r"rx-(\d{1,4})/rps_cpus:([0-9a-f,]{1,4096}?)(?:, |$)", text):
         bits = int(mask.replace(",", "") or "0", 16)
@@ -321,7 +321,7 @@ _MOST_SETTINGS = 80
 
 
 def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
-    """``tc -s qdisc show``: of each of *interfaces* the root, which counts all below it, and what holds its filters.
+    """Read ``tc -s qdisc show``: each interface's root, which counts all below it, and its filters.
 
     A discipline drops before the interface, whose counts have none of it. The one that limits is named: the first below
     the root that has a rate, else the one that dropped most. ``ingress`` and ``clsact``: what filters drop on arrival,
