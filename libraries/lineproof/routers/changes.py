@@ -134,7 +134,7 @@ class Changes:
         What undoes ours may remove one that somebody has set beside it, too.
         """
         first, *others = looked_up(self._commands, look, functools.partial(self._commands.show, limit=limit))
-        return {"value": "; ".join(each["value"] for each in (first, *others))} if others else first
+        return {"value": "; ".join(groups["value"] for groups in (first, *others))} if others else first
 
     def _listed(self, change: Change) -> str:
         return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"

@@ -221,9 +221,9 @@ class Router:
         posix, contexts = self.description.is_posix, list(self.contexts(entry.for_, sides, frames, given))
         looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
         is_read, show = posix or not self._changes.rehearsing, functools.cache(self._commands.show)
-        found = [looked_up(self._commands, look, show) if look and is_read else () for look in looks]
+        shown = [looked_up(self._commands, look, show) if look and is_read else () for look in looks]
         done = set[tuple[str, ...]]()
-        for words, look, values in zip(contexts, looks, found, strict=True):
+        for words, look, values in zip(contexts, looks, shown, strict=True):
             do, undo = entry.do, entry.undo or entry.back
             if look is not None and values:
                 groups = self._before(entry, look, values)
@@ -247,7 +247,7 @@ class Router:
         groups = values[0]
         now, wanted = groups["value"], f"'{look.command}'"
         if len(values) > 1 or (now != NONE and not look.is_ours(groups) and not entry.back):
-            there = ", ".join(shortened(each["value"]) for each in values)
+            there = ", ".join(shortened(other["value"]) for other in values)
             raise TestbedError(
                 f"{wanted} shows {there}, beside which the router would not use {shortened(look.ours[0])} alone; remove"
                 " it for the test"

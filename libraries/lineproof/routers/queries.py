@@ -326,25 +326,25 @@ class TableQuery(InterfaceQuery):
         check_length(output)
         if self.optional and not output:
             return {}
-        zeros, found = dict.fromkeys(self.absent_is_zero, 0), dict[str, dict[str, int]]()
+        zeros, counted = dict.fromkeys(self.absent_is_zero, 0), dict[str, dict[str, int]]()
         if self.each:
             for one in json_in(output):
                 values = {name: value_at(one, path, "") for name, path in self.json_paths.items()}
-                found[visible(one[self.each])] = {name: counter_value(str(value)) for name, value in values.items()}
-            return found
+                counted[visible(one[self.each])] = {name: counter_value(str(value)) for name, value in values.items()}
+            return counted
         for name, text in self.blocks(self._below_head(output), interface):
             if not any("interface" in compiled(pattern).groupindex for pattern in self.pattern):
-                found[name] = dict(zeros) if any(compiled(pattern).search(text) for pattern in self.pattern) else {}
+                counted[name] = dict(zeros) if any(compiled(pattern).search(text) for pattern in self.pattern) else {}
             for row in (row for pattern in self.pattern for row in compiled(pattern).finditer(text)):
                 groups = {key: value.strip() for key, value in row.groupdict().items() if value is not None}
                 place = visible(groups.pop("interface", name) + groups.pop("unit", ""))
                 if "count" in groups:
                     key = ": ".join(groups[part] for part in ("name", "reason") if part in groups)
                     groups = {key: groups["count"]}
-                own = found.setdefault(place, dict(zeros)) if groups else {}
+                own = counted.setdefault(place, dict(zeros)) if groups else {}
                 for key, text_of_count in groups.items():
                     own[key] = own.get(key, 0) + counter_value(text_of_count, self.base)
-        return found
+        return counted
 
     def _below_head(self, output: str) -> str:
         """Return the rows of *output*. Raises TestbedError where it has no ``head``, or other text below it."""
@@ -365,8 +365,8 @@ class TableQuery(InterfaceQuery):
         """Yield what *counts* of *interface* mean, each by the first of ``causes`` that finds its name."""
         for name, frames in counts.items():
             matches = ((compiled(text).fullmatch(name), rule) for text, rule in self.causes.items())
-            if found := next(((match, rule) for match, rule in matches if match), None):
-                match, (stage, role, meaning, shown) = found
+            if first := next(((match, rule) for match, rule in matches if match), None):
+                match, (stage, role, meaning, shown) = first
                 called = self.title + (match.expand(shown) or name)
                 yield Cause(Stage[stage.upper()], called, interface, frames, Role[role.upper()], meaning)
 
@@ -380,8 +380,8 @@ class TableQuery(InterfaceQuery):
 
     def of_queues(self, what: OfQueue, values: Mapping[str, V]) -> dict[int, V]:
         """Return those of *values* by name that are *what* of a receive queue, by its number."""
-        found = ((compiled(self.queues.get(what, "(?!)")).fullmatch(name), value) for name, value in values.items())
-        return {int(next(filter(None, match.groups()))): value for match, value in found if match}
+        matches = ((compiled(self.queues.get(what, "(?!)")).fullmatch(name), value) for name, value in values.items())
+        return {int(next(filter(None, match.groups()))): value for match, value in matches if match}
 
     def queue_loads(
         self, interface: str, before: Counts, after: Counts, seconds: float | None, servers: Mapping[int, str]

@@ -262,15 +262,15 @@ class Evidence:
 
         It gets those too that were certainly dropped when they were to be sent. Another line may be full without loss.
         """
-        rows, tried, carried, got = self.ledger.directions, self.tried, Counter[str](), Counter[str]()
+        directions, tried, carried, got = self.ledger.directions, self.tried, Counter[str](), Counter[str]()
         dropping = {drop.interface for drop in self.ledger.drops if drop.stage is Stage.LEAVING}
-        for row in rows:
+        for row in directions:
             if dropping & {row.egress, ""}:
                 carried[row.egress] += row.forwarded
                 dropped = sum(drop.frames for drop in row.drops_at(Stage.LEAVING))
                 got[row.egress] += row.forwarded + max(0, min(row.lost, dropped))
         # bits that a line carries while the offered frames are sent; a port without a link has a rate of 0
-        seconds = sum(row.offered for row in rows) / tried.offered_pps if tried.offered_pps else 0.0
+        seconds = sum(row.offered for row in directions) / tried.offered_pps if tried.offered_pps else 0.0
         share = l1_bits(tried.frame_bytes) / bits if (bits := tried.link_bps * seconds) > 0 else 0.0
         lines = [(name, share * frames, share * got[name]) for name, frames in carried.items()]
         return max(lines, key=lambda line: line[1], default=("", 0.0, 0.0))
@@ -363,15 +363,15 @@ class Evidence:
 
     def _bus_of(self, nic: NicFacts) -> tuple[float, str] | None:
         """Return the least share of the PCIe link of one card that frames take, in words too; None: not read."""
-        rows, width, speed = self.ledger.directions, nic.pcie_width, nic.pcie_speed
+        directions, width, speed = self.ledger.directions, nic.pcie_width, nic.pcie_speed
         # ports of a card differ in the function only, behind the last dot
         card_of = {card.interface: (card.pci_address or "").rpartition(".")[0] for card in self.facts.nics}
-        forwarded, card = sum(row.forwarded for row in rows), card_of[nic.interface]
+        forwarded, card = sum(row.forwarded for row in directions), card_of[nic.interface]
         if not width or not speed or not card or not forwarded:
             return None
         # each direction of the bus by itself: what the card takes in goes up, what it sends comes down
-        up = sum(row.forwarded for row in rows if card_of.get(row.ingress) == card)
-        down = sum(row.forwarded for row in rows if card_of.get(row.egress) == card)
+        up = sum(row.forwarded for row in directions if card_of.get(row.ingress) == card)
+        down = sum(row.forwarded for row in directions if card_of.get(row.egress) == card)
         # PCIe 1 and 2 code 8 bits in 10, later ones 128 in 130
         bps = 1e9 * width * speed * (0.8 if speed in (2.5, 5.0) else 128 / 130)
         data = self.tried.frame_bytes - FCS

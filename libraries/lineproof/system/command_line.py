@@ -41,9 +41,9 @@ class CommandChannel(Config):
     def refusal_in(self, output: str) -> str:
         """Return the line of *output* that says that the command was refused; "": it was not."""
         for text in self.refused:
-            if found := compiled(text).search(output):
-                start = output.rfind("\n", 0, found.start()) + 1
-                return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
+            if match := compiled(text).search(output):
+                start = output.rfind("\n", 0, match.start()) + 1
+                return output[start : match.end()].strip() + output[match.end() :].partition("\n")[0].rstrip()
         return ""
 
     @property
@@ -100,10 +100,10 @@ class ShellCommands:
 
     def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
         """Return *argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
-        words = list(argv)
-        if self._sudo and (changes or words[0] not in UNPRIVILEGED):
-            words = ["sudo", "-n", *words]
-        return shlex.join(words)
+        arguments = list(argv)
+        if self._sudo and (changes or arguments[0] not in UNPRIVILEGED):
+            arguments = ["sudo", "-n", *arguments]
+        return shlex.join(arguments)
 
     def as_given(self, line: str, changes: bool = False) -> str:
         """Return *line*, of a description, as the router is given it."""

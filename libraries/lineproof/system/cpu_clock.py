@@ -58,8 +58,8 @@ def soft_interrupt_seconds() -> float:
 def frames_sent(process: int) -> int:
     """Frames that all interfaces of the network namespace of *process* have sent. Raises TestbedError."""
     try:
-        rows = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
-        return sum(int(row.partition(":")[2].split()[9]) for row in rows if row.partition(":")[0].strip() != "lo")
+        interfaces = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
+        return sum(int(row.partition(":")[2].split()[9]) for row in interfaces if row.partition(":")[0].strip() != "lo")
     except (OSError, IndexError, ValueError) as error:
         raise TestbedError(f"the interfaces of process {process} cannot be read: {error}") from None
 

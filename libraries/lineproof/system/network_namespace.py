@@ -145,8 +145,8 @@ def configure(namespace: str | None, *commands: str) -> None:
 
 def program(name: str) -> str:
     """Return the path of a program of :data:`PACKAGES`. Raises TestbedError."""
-    if found := children.find_program(name):
-        return found
+    if path := children.find_program(name):
+        return path
     raise TestbedError(f"the program '{name}' is missing; install the package {PACKAGES[name]}")
 
 

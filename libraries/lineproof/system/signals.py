@@ -65,10 +65,10 @@ def let_go_of_terminal() -> None:
             descriptor = -1 if stream is None else stream.fileno()
         except (OSError, ValueError):
             continue
-        found = select.poll()
+        poller = select.poll()
         if descriptor >= 0:
-            found.register(descriptor, 0)
-        if any(event & (select.POLLHUP | select.POLLERR) for _, event in found.poll(0)):
+            poller.register(descriptor, 0)
+        if any(event & (select.POLLHUP | select.POLLERR) for _, event in poller.poll(0)):
             empty = os.open(os.devnull, os.O_WRONLY)
             os.dup2(empty, descriptor)
             os.close(empty)

@@ -94,11 +94,11 @@ class LabPlace:
 
     def power_cycle(self, power: PowerCycleSettings) -> str:
         """Switch its power off and on, by labgrid's own client; returns what was done. Raises TestbedError."""
-        words = ["-x", self._settings.coordinator, "-p", self.name, "power", "cycle", "-t", f"{power.off:g}"]
-        words += ["--name", power.resource] if power.resource is not None else []
+        argv = ["-x", self._settings.coordinator, "-p", self.name, "power", "cycle", "-t", f"{power.off:g}"]
+        argv += ["--name", power.resource] if power.resource is not None else []
         what = f"the power of labgrid's place '{self.name}'"
         try:
-            command = children.python("labgrid.remote.client", *words)
+            command = children.python("labgrid.remote.client", *argv)
             done = children.run(command, LIMIT + power.off, env=children.environment(self._user))
         except (OSError, children.TimeoutExpired) as error:
             raise TestbedError(f"{what} could not be switched: {error}") from None

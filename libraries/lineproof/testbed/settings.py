@@ -99,12 +99,12 @@ Ratio = Annotated[float, Field(ge=0, lt=1)]
 
 def _checked_next_hop(value: str) -> str:
     try:
-        found = ipaddress.ip_address(value)
+        address = ipaddress.ip_address(value)
     except ValueError:
-        found = None
-    if found is None or found.is_multicast or found.is_unspecified or "%" in value:
+        address = None
+    if address is None or address.is_multicast or address.is_unspecified or "%" in value:
         raise ValueError("is no address of one machine; expected for example 100.65.1.1 or 2001:db8:1::1")
-    return str(found)
+    return str(address)
 
 
 def _checked_interface(value: str) -> str:

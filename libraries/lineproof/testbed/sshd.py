@@ -92,8 +92,8 @@ def free_port() -> int:
     """Return a TCP port of loopback that is free now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
-        found: int = probe.getsockname()[1]
-        return found
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _write(path: Path, text: str, mode: int) -> None:
@@ -103,7 +103,7 @@ def _write(path: Path, text: str, mode: int) -> None:
 def _is_locked(user: str) -> bool:
     """Return whether the account's password is locked: sshd accepts such a user only with PAM."""
     try:
-        rows = [line.split(":") for line in Path("/etc/shadow").read_text().splitlines()]
+        entries = [line.split(":") for line in Path("/etc/shadow").read_text().splitlines()]
     except OSError:
         return False
-    return any(row[0] == user and row[1].startswith("!") for row in rows if len(row) > 1)
+    return any(row[0] == user and row[1].startswith("!") for row in entries if len(row) > 1)

@@ -47,13 +47,13 @@ class FreeBsd(Router):
     def identify(self) -> Mapping[str, str]:
         """Return the kernel; on pfSense also its version."""
         kernel = self._commands.show("uname -a")
-        words = kernel.split()
-        if len(words) < 3:
+        parts = kernel.split()
+        if len(parts) < 3:
             raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
-        facts = {"software": words[0], "kernel": kernel.strip(), "version": words[2]}
+        facts = {"software": parts[0], "kernel": kernel.strip(), "version": parts[2]}
         command, pattern = _described("machine")["_pfsense"]
         if version := matched(pattern, self._commands.shown(command)):
-            facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
+            facts |= {"software": "pfSense", "version": version, "operating system": f"{parts[0]} {parts[2]}"}
         return facts
 
     def facts(self) -> RouterFacts:
@@ -215,17 +215,17 @@ class Thread:
 def parse_top(text: str) -> tuple[Thread, ...]:
     """Return the threads of the last display but those that idle, the busiest first."""
     last = text[max(0, text.rfind("last pid:")) :]
-    rows = (_THREAD.fullmatch(line) for line in last.splitlines() if len(line) <= _LONGEST_ROW)
-    threads = (Thread(row[3], int(row[1]), min(1.0, float(row[2]) / 100)) for row in rows if row)
+    matches = (_THREAD.fullmatch(line) for line in last.splitlines() if len(line) <= _LONGEST_ROW)
+    threads = (Thread(row[3], int(row[1]), min(1.0, float(row[2]) / 100)) for row in matches if row)
     return tuple(sorted((one for one in threads if not re.match(r"\[?idle\b", one.name)), key=lambda one: -one.share))
 
 
 def processor_ticks(values: Mapping[str, str]) -> list[Mapping[str, int]]:
     """Return the ticks of each processor by state, ``softirq`` for interrupts; nothing if they are others."""
-    words = values.get(TIMES, "").split()
-    if len(words) % len(_STATES) or not all(re.fullmatch(r"\d{1,19}", word) for word in words):
+    counts = values.get(TIMES, "").split()
+    if len(counts) % len(_STATES) or not all(re.fullmatch(r"\d{1,19}", word) for word in counts):
         return []
-    own = (map(int, words[at : at + len(_STATES)]) for at in range(0, len(words), len(_STATES)))
+    own = (map(int, counts[at : at + len(_STATES)]) for at in range(0, len(counts), len(_STATES)))
     return [dict(zip(_STATES, numbers, strict=True)) for numbers in own]
 
 
@@ -250,8 +250,8 @@ def _busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
 
 def interrupts(text: str) -> Mapping[str, int]:
     """Return the interrupts since boot that ``vmstat -i`` shows, by name, as ``irq273: igb1:que 0``."""
-    rows = re.finditer(r"^(\S[^\n]*?) +(\d{1,20}) +\d{1,12}$", text, re.MULTILINE)
-    return {row[1]: int(row[2]) for row in rows if row[1] != "Total"}
+    matches = re.finditer(r"^(\S[^\n]*?) +(\d{1,20}) +\d{1,12}$", text, re.MULTILINE)
+    return {row[1]: int(row[2]) for row in matches if row[1] != "Total"}
 
 
 def queue_cpus(
@@ -267,5 +267,5 @@ def queue_cpus(
     port = re.search(r"\bport=(\d{1,2})\b", device.get("%location", ""))
     if port and re.fullmatch(r"t\dnex\d+", device.get("%parent", "")):
         queue, base = rf"{device['%parent']}:{int(port[1]):x}a([0-9a-f]{{1,3}})", 16
-    rows = (re.fullmatch(rf"irq(\d{{1,6}}): {queue}", name) for name in names)
-    return {int(row[2], base): ran[row[1]] for row in rows if row and row[1] in ran}
+    matches = (re.fullmatch(rf"irq(\d{{1,6}}): {queue}", name) for name in names)
+    return {int(row[2], base): ran[row[1]] for row in matches if row and row[1] in ran}

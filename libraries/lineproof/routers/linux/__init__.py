@@ -47,8 +47,8 @@ class Linux(Router):
         known = {name: answers.facts(facts) for name, facts in asked.items()}
         interrupts, affinity, _ = answers.ask(f"cat {_INTERRUPTS}", _AFFINITY, _IRQBALANCE).values()
         # processors that each interrupt goes to; where the kernel does not show it, those that it may go to
-        rows = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", affinity, re.MULTILINE)
-        cpus_of = {int(irq): cpus for irq, kind, cpus in sorted(rows, key=lambda row: row[1], reverse=True)}
+        affinities = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", affinity, re.MULTILINE)
+        cpus_of = {int(irq): cpus for irq, kind, cpus in sorted(affinities, key=lambda row: row[1], reverse=True)}
         nics, placement = list[NicFacts](), list[Placement]()
         for name, card in known.items():
             bus = card.get("_bus") or card.get("_device", "")
@@ -150,8 +150,8 @@ class Linux(Router):
             yield from ({"link": name} for name in re.findall(r"^\d+: ([^:@\s]+)", listed, re.MULTILINE))
         else:
             # 'net.ipv4.conf.eth1/5.forwarding = 1' is set by 'net/ipv4/conf/eth1.5/forwarding=1'
-            rows = (line.partition(" = ") for line in listed.splitlines())
-            assigned = (f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}" for name, _, value in rows)
+            settings = (line.partition(" = ") for line in listed.splitlines())
+            assigned = (f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}" for name, _, value in settings)
             yield {"also": " ".join(filter(_IS_RESET.fullmatch, assigned))}
 
     def read(self) -> Telemetry:
@@ -197,16 +197,16 @@ def _files(text: str) -> dict[str, str]:
 
 def _ticks(text: str) -> dict[int, Mapping[str, int]]:
     """Read ``/proc/stat``: ticks of 10 ms of each processor in each state; guests are in user and nice."""
-    rows = re.finditer(r"^cpu(\d{1,5})((?: \d{1,19}){8,10})$", text, re.MULTILINE)
-    return {int(row[1]): dict(zip(_STATES, map(int, row[2].split()), strict=False)) for row in rows}
+    matches = re.finditer(r"^cpu(\d{1,5})((?: \d{1,19}){8,10})$", text, re.MULTILINE)
+    return {int(row[1]): dict(zip(_STATES, map(int, row[2].split()), strict=False)) for row in matches}
 
 
 def _softnet(text: str) -> dict[str, int]:
     """Return what each processor has counted, by name and processor; older kernels do not number the rows."""
     lines = re.findall(r"^[0-9a-f]{8}(?: [0-9a-f]{8}){2,}$", text, re.MULTILINE)
-    rows = [[int(word, 16) for word in line.split()] for line in lines]
+    counted = [[int(word, 16) for word in line.split()] for line in lines]
     names = _HANDLED, BACKLOG_FULL, "softnet time squeeze"
-    numbered = [(row[12] if len(row) > 12 else at, row) for at, row in enumerate(rows)]
+    numbered = [(row[12] if len(row) > 12 else at, row) for at, row in enumerate(counted)]
     return {f"{name} CPU {cpu}": row[at] for cpu, row in numbered for at, name in enumerate(names)}
 
 
@@ -215,8 +215,8 @@ def _interrupt_rows(text: str) -> tuple[tuple[int, ...], dict[int, tuple[tuple[i
     title, _, rest = text.partition("\n")
     cpus = tuple(map(int, re.findall(r"\bCPU(\d{1,6})\b", title)))
     row = rf"^ *(\d{{1,9}}):((?: +\d{{1,20}}){{{len(cpus)}}}) +(?:.* )?(\S+)$"
-    rows = re.findall(row, rest, re.MULTILINE)
-    return cpus, {int(irq): (tuple(map(int, counts.split())), name) for irq, counts, name in rows}
+    interrupts = re.findall(row, rest, re.MULTILINE)
+    return cpus, {int(irq): (tuple(map(int, counts.split())), name) for irq, counts, name in interrupts}
 
 
 def queue_interrupts(table: str, interface: str, device: str) -> dict[int, int]:
@@ -233,12 +233,12 @@ def queue_interrupts(table: str, interface: str, device: str) -> dict[int, int]:
 
 def _serving_cpus(before: str, after: str, queues: Mapping[int, int]) -> dict[int, str]:
     """Return for each queue the processor whose count of its interrupt rose most between two tables."""
-    (former, old), (cpus, new), found = _interrupt_rows(before), _interrupt_rows(after), dict[int, str]()
+    (former, old), (cpus, new), serving = _interrupt_rows(before), _interrupt_rows(after), dict[int, str]()
     for irq, queue in queues.items() if cpus == former else ():
         rises = [now - then for now, then in zip(new[irq][0], old.get(irq, ((), ""))[0], strict=False)]
         if rises and max(rises) > 0:
-            found[queue] = f"CPU {cpus[rises.index(max(rises))]}"
-    return found
+            serving[queue] = f"CPU {cpus[rises.index(max(rises))]}"
+    return serving
 
 
 # -- facts
@@ -280,8 +280,8 @@ def _firewall(answers: Answers) -> str | None:
     looked_at, tabled, chained = map(answers.status.get, (_FILTERS, _TABLES, _CHAINS))
     hooks = summarised(re.findall(r"\bhook (prerouting|forward|postrouting|ingress)\b", chains))
     known = {"nftables": hooks, "iptables": summarised(tables.split()) if tabled == 0 else None}
-    if found := [f"{name} ({what})" for name, what in known.items() if what]:
-        return f"on: {', '.join(found)}"
+    if active := [f"{name} ({what})" for name, what in known.items() if what]:
+        return f"on: {', '.join(active)}"
     is_unknown = ("nft_do_chain" in loaded and chained != 0) or ("ipt_do_table" in loaded and tabled != 0)
     if looked_at not in (0, 1) or is_unknown:
         return None
@@ -338,12 +338,12 @@ def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
             causes.append(Cause(Stage.PASSING, label, at, drops, meaning=f"by filters of tc ({kind})"))
         else:
             shown = [] if kind in _BY_CLASSES else re.sub(r"[^A-Za-z0-9_.%:/ -]", "", settings).split()
-            words = " ".join((kind, *shown))[:_MOST_SETTINGS]
-            queues.setdefault(name, []).append((place, words, drops))
-    for name, rows in queues.items():
+            discipline = " ".join((kind, *shown))[:_MOST_SETTINGS]
+            queues.setdefault(name, []).append((place, discipline, drops))
+    for name, disciplines in queues.items():
         # of a root and its only child the child is named
-        limit = max(rows[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
-        roots = (drops for place, _, drops in rows if place == "root")
+        limit = max(disciplines[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
+        roots = (drops for place, _, drops in disciplines if place == "root")
         meaning = f"{_DISCIPLINE}{limit[1]}"
         causes += [Cause(Stage.LEAVING, QDISC_DROPS, name, drops, meaning=meaning) for drops in roots]
     return causes

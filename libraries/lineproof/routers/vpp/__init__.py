@@ -268,8 +268,8 @@ def refusal_by_vpp(command: str, output: str) -> str:
         refusal = _REFUSED.match(line)
         path = refusal[1].split() if refusal else []
         for after in re.split(r"\bvppctl\b", command)[1:]:
-            words = re.sub(r"\A\s+-s\s*\S+", "", after).replace("'", " ").replace('"', " ").split()
-            abbreviated = len(path) <= len(words) and all(map(str.startswith, path, words))
+            parts = re.sub(r"\A\s+-s\s*\S+", "", after).replace("'", " ").replace('"', " ").split()
+            abbreviated = len(path) <= len(parts) and all(map(str.startswith, path, parts))
             if line.startswith(_REFUSALS) or (path and abbreviated):
                 return line
     return ""
@@ -280,12 +280,12 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     blocks = list[ThreadRuntime]()
     for part in re.split(r"^-{9,}\n", text, flags=re.MULTILINE):
         try:
-            name, seconds, rate, rows = _THREAD.fullmatch(part).groups()  # type: ignore[union-attr]
+            name, seconds, rate, table = _THREAD.fullmatch(part).groups()  # type: ignore[union-attr]
             times, thread = (figure(seconds), figure(rate)), name or "vpp_main"
         except (ValueError, AttributeError):
             shown = first_line(part) or "no output"
             raise TestbedError(f"'{_RUNTIME}' was not understood: '{shown}'") from None
-        nodes = (row for row in rows.splitlines() if row.strip() not in ("", _PENDING))
+        nodes = (row for row in table.splitlines() if row.strip() not in ("", _PENDING))
         blocks.append(ThreadRuntime(thread, *times, tuple(_parse_node(row, thread) for row in nodes)))
     return tuple(blocks)
 
@@ -302,11 +302,11 @@ def _parse_node(row: str, thread: str) -> NodeRuntime:
 def _placement(text: str) -> tuple[Placement, ...]:
     """Read ``show interface rx-placement``: each queue and the thread that serves it."""
     placement, thread = list[Placement](), ""
-    for found in _QUEUE.finditer(text):
-        if found["thread"]:
-            thread = found["thread"]
+    for match in _QUEUE.finditer(text):
+        if match["thread"]:
+            thread = match["thread"]
         elif thread:
-            placement.append(Placement(found["name"], int(found["queue"]), thread))
+            placement.append(Placement(match["name"], int(match["queue"]), thread))
     return tuple(placement)
 
 
