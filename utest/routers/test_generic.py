@@ -409,7 +409,23 @@ def test_what_no_change_sets_is_named_and_what_an_undo_may_take_from_others(name
     assert last.startswith("'restore' has no 'look'")
 
 
-SPOILT = {"pattern", "json_paths", "block", "none", "prompt", "pager", "refused", "gone"}
+SPOILT = {"pattern", "json_paths", "block", "none", "prompt", "pager", "refused", "gone", "lacking", "ignore"}
+IGNORING = r"""
+shell: ignoring
+channel: posix
+refusals: [no such device, it is not supported]
+gone: [no such]
+ignore: '^\*+\n'
+commands:
+  version: {run: v, pattern: '\A(?P<version>\d)', example: "***\n1", expected: {version: '1'}}
+  counters:
+    run: show
+    block: '^(?P<interface>\S+):'
+    pattern: ['in (?P<rx_packets>\d+)', 'out (?P<tx_packets>\d+)']
+    example: "te1: in 1 out 2\nte2: in 3 out 4"
+    expected: {interface: te2, rx_packets: 3, tx_packets: 4}
+mpls: {lacking: not supported, changes: [{for: router, do: a, undo: b}]}
+"""
 
 
 def spoilt(data: Any, key: str = "", place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -423,9 +439,9 @@ def spoilt(data: Any, key: str = "", place: tuple[str, ...] = ()) -> Iterator[tu
             yield where, {**data, name: other} if isinstance(data, dict) else [*data[:name], other, *data[name + 1 :]]
 
 
-@pytest.mark.parametrize("name", [*SHIPPED, "mybox", "exampleos", "exampleterm"])
+@pytest.mark.parametrize("name", [*SHIPPED, "mybox", "exampleos", "exampleterm", "ignoring"])
 def test_each_expression_of_a_description_is_proven_by_an_example(name: str, tmp_path: Path) -> None:
-    texts = {"mybox": JSON, "exampleos": EXAMPLE, "exampleterm": AT_A_TERMINAL}
+    texts = {"mybox": JSON, "exampleos": EXAMPLE, "exampleterm": AT_A_TERMINAL, "ignoring": IGNORING}
     text = texts.get(name) or (PACKAGED_ROUTERS / name / f"{name}.yaml").read_text(encoding="utf-8")
     read(tmp_path, text, name)
     descriptions = list(spoilt(parse_yaml(text, tmp_path)[0]))

@@ -209,10 +209,14 @@ class RouterDescription(CommandChannel):
             yield ("channel",), "'channel: terminal' and the key 'terminal' go together; expected both or none of them"
         if bool(self.save) != bool(self.restore):
             yield ("save" if self.save else "restore",), "'save' and 'restore' go together; expected both or none"
-        for what, expressions in (("refused", self.refused), ("gone", self.gone)):
-            for at, text in enumerate(expressions):
-                if not any(map(compiled(text).search, self.refusals)):
-                    yield (what, str(at)), "finds none of 'refusals'; expected an example there, as the router shows it"
+        proven: dict[Location, str | None] = {("refused", str(at)): text for at, text in enumerate(self.refused)}
+        proven |= {("gone", str(at)): text for at, text in enumerate(self.gone)}
+        proven |= {(kind, "lacking"): group.lacking for kind, group in self.groups.items() if group}
+        for where, expression in proven.items():
+            if expression and not any(map(compiled(expression).search, self.refusals)):
+                yield where, "finds none of 'refusals'; expected an example there, as the router shows it"
+        if self.ignore and not any(compiled(self.ignore).search(query.example) for _, query in self._queries()):
+            yield ("ignore",), "finds nothing in any 'example'; expected one that has it"
         yield from unknown_words(self.model_dump(include={"save", "restore"}), ())
         if self.look:
             yield from unknown_words(self.look.model_dump(exclude=NO_COMMANDS), (), ("look",))
@@ -239,7 +243,7 @@ class RouterDescription(CommandChannel):
             yield (), "is not tried; expected an 'example' of its output, and what is 'expected' in it"
             return
         same = (other.example for _, other in self._queries() if other.run == query.run)
-        example = query.example or next(filter(None, same), "")
+        example = compiled(self.ignore or "(?!)").sub("", query.example or next(filter(None, same), ""))
         expected = dict(query.expected)
         interface = str(expected.pop("interface", "")) if isinstance(query, InterfaceQuery) else ""
         if refusal := self.refusal_in(example):

@@ -187,12 +187,7 @@ def _offload_words(offload: str, shown: str) -> Words:
 
 def _files(text: str) -> dict[str, str]:
     """Return the files of _LOAD in grep's output, whose lines begin with a path; "": the file is missing."""
-    contents = dict.fromkeys(_LOAD, "")
-    for line in text.splitlines(keepends=True):
-        path, _, row = line.partition(":")
-        if path in contents:
-            contents[path] += row
-    return contents
+    return {path: "".join(re.findall(rf"^{path}:(.*\n?)", text, re.MULTILINE)) for path in _LOAD}
 
 
 def _ticks(text: str) -> dict[int, Mapping[str, int]]:
