@@ -19,7 +19,7 @@ from lineproof.routers import BUILT_IN, make_router
 from lineproof.routers import described as built_in
 from lineproof.routers.described import Router
 from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
-from lineproof.routers.queries import COUNTERS, UPTIME_UNITS, NeighboursQuery
+from lineproof.routers.queries import COUNTERS, UPTIME_UNITS
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from lineproof.system.ssh_shell import Result
 from support.described_router import JSON, shipped
@@ -126,7 +126,7 @@ def test_a_router_that_was_busy_is_asked_again_and_its_file_is_blamed_only_where
 def test_an_answer_that_is_cut_within_a_line_gives_no_figure(name: str) -> None:
     file = shipped(name)
     command = file.commands.counters
-    assert command is not None
+    assert command is not None and command.names_interface
     text, interface = command.example, str(command.expected["interface"])
     run = command.run.replace("{interface}", interface)
     file = file.model_copy(update={"commands": file.commands.model_copy(update={"uptime": None})})
@@ -239,12 +239,6 @@ def test_the_same_counts_of_two_interfaces_are_those_of_one(counts: str, error: 
     router = generic(of_one_interface(), shell, ("te1", "te10"))
     with pytest.raises(TestbedError, match="'show te10' shows the same") if error else nullcontext():
         assert len(router.read().interfaces) == 2
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_router_that_comes_with_the_product_has_to_name_the_interface(name: str) -> None:
-    file = shipped(name)
-    assert file.commands.counters is not None and file.commands.counters.names_interface
 
 
 @pytest.mark.parametrize("channel", ["exec", "terminal"])
@@ -362,14 +356,6 @@ def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspel
     ]
     for problem, word in zip(told, ("peer_mac_dotted", "not 99.65.1.1", "'value'", "not understood"), strict=True):
         assert word in str(problem)
-
-
-def test_each_line_of_an_example_of_neighbours_is_an_entry_or_is_found_by_none() -> None:
-    query = NeighboursQuery(run="show arp", pattern=(r"^(?P<address>\S+) (?P<mac>[0-9a-f:]{17})$",), none="^Address")
-    shown = "Address MAC\n100.65.1.2 02:00:00:00:01:02\n"
-    assert query.results(shown)["address"] == "100.65.1.2"
-    with pytest.raises(TestbedError, match="stale' is no entry"):
-        query.results(f"{shown}100.65.2.2 02:00:00:00:02:02 stale\n")
 
 
 def test_a_router_that_has_python_is_not_described_by_a_project(tmp_path: Path) -> None:
