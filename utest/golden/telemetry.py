@@ -140,7 +140,7 @@ def described(file: RouterDescription) -> str:
     for query in queries:
         # of one command, each query may have an example of its own part of the output
         command = query.run.replace("{interface}", name)
-        outputs[command] = query.example + outputs[command]
+        outputs[command] = f"{query.example.rstrip()}\n{outputs[command]}" if query.example else outputs[command]
     recording = Recording({command: [(text, 0)] for command, text in outputs.items()})
     # the seconds between two readings are this machine's
     return re.sub(

@@ -15,8 +15,9 @@ from lineproof.errors import TestbedError
 from lineproof.routers import BUILT_IN, described
 from lineproof.routers.description import RouterDescription, side_words
 from lineproof.routers.journal import NONE, Change, Look, look
-from lineproof.system.ssh_shell import Result, Shell
+from lineproof.system.ssh_shell import Result, Shell, SshShell
 from support.described_router import DESCRIPTIONS, shipped
+from support.fake_cli import FakeCli
 from support.fake_router import SIDES
 from support.scripted_shells import Scripted
 from support.simulated_router import KEY, Killed, Machine, dying, occasion, undone
@@ -146,6 +147,20 @@ def test_a_refused_line_of_an_undo_has_nothing_to_undo_only_where_it_removes_or_
 def test_the_mac_of_a_side_is_written_as_makers_do() -> None:
     words = side_words(SIDES[0])
     assert (words["peer_mac_dashed"], words["peer_mac_dotted"]) == ("0200-0000-0102", "0200.0000.0102")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [(), ("end",)])
+def test_a_change_that_ends_in_the_configuration_mode_leaves_no_later_command_there(
+    end: tuple[str, ...], tmp_path: Path
+) -> None:
+    cli, file = FakeCli(tmp_path, {"(config)arp x": "", "(config)no arp x": ""}), shipped("ios")
+    with contextlib.closing(cli), contextlib.closing(SshShell(cli.login, file.terminal)) as shell:
+        router = Machine("ios", shell, str, file).router()
+        router._changes.make(Change(("configure terminal", "arp x", *end), ("configure terminal", "no arp x", *end)))
+        assert router.identify()["version"] == "15.2(4)E8"
+        assert router.restore() == "" and router.identify()["version"] == "15.2(4)E8"
+    assert cli.logins == (1 if end else 3)
 
 
 MAC, ROUTE = "0200.0000.0102", "ip route 16.0.0.0 255.0.0.0 100.65.1.2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,14 @@ import pytest
 import yaml
 
 from lineproof.command_values import count, number
-from lineproof.config import validate_config
+from lineproof.config import parse_yaml, validate_config
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.project import PACKAGED_ROUTERS, Layers
 from lineproof.routers import BUILT_IN, make_router
 from lineproof.routers import described as built_in
 from lineproof.routers.described import Router
 from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_description
-from lineproof.routers.queries import COUNTERS, UPTIME_UNITS, NeighboursQuery
+from lineproof.routers.queries import COUNTERS, UPTIME_UNITS
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from lineproof.system.ssh_shell import Result
 from support.described_router import JSON, shipped
@@ -125,7 +126,7 @@ def test_a_router_that_was_busy_is_asked_again_and_its_file_is_blamed_only_where
 def test_an_answer_that_is_cut_within_a_line_gives_no_figure(name: str) -> None:
     file = shipped(name)
     command = file.commands.counters
-    assert command is not None
+    assert command is not None and command.names_interface
     text, interface = command.example, str(command.expected["interface"])
     run = command.run.replace("{interface}", interface)
     file = file.model_copy(update={"commands": file.commands.model_copy(update={"uptime": None})})
@@ -240,12 +241,6 @@ def test_the_same_counts_of_two_interfaces_are_those_of_one(counts: str, error: 
         assert len(router.read().interfaces) == 2
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_router_that_comes_with_the_product_has_to_name_the_interface(name: str) -> None:
-    file = shipped(name)
-    assert file.commands.counters is not None and file.commands.counters.names_interface
-
-
 @pytest.mark.parametrize("channel", ["exec", "terminal"])
 def test_a_router_without_single_commands_gets_the_hint_of_a_terminal(channel: str) -> None:
     version = {"run": "v", "pattern": "^is (?P<version>.+)", "example": "is 1", "expected": {"version": "1"}}
@@ -311,7 +306,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("system.up[0]", "system.down"), "'commands.uptime.example': 'system.down' is not found"),
+        (("system.up[0]", "system.down"), "'commands.uptime.json_paths.milliseconds': finds nothing"),
         (("90.5", "90"), "'commands.uptime.expected.uptime': the example gives 90.5, not 90"),
         (("uptime: 90", "celsius: 90"), "'commands.uptime.expected.celsius': is no value"),
         (("milliseconds: ", "jiffies: "), "json_paths.jiffies': names 'jiffies'; expected of years, weeks"),
@@ -325,7 +320,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
         (("run: show uptime json", 'run: "show\\nreload"'), "expected one command, in one line"),
         (("run: show uptime json", "run: show {interface}"), "'{interface}' is not known"),
         (("      tx_packets: 'ports[name={interface}].out.packets'\n", ""), "names no 'tx_packets'"),
-        (("'^error:'", "'\"up\"'"), "taken for a refusal"),
+        (("'^error:'", "'\"up\"|error'"), "taken for a refusal"),
         (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
         (("shell: mybox", "shell: mybox\nterminal: {prompt: 'a>', prompts: ['a>']}"), "'channel': 'channel: terminal'"),
         (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
@@ -345,8 +340,8 @@ def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspel
 ) -> None:
     wrong = (
         ("{peer_mac_dotted} arpa", "{peer_mac_doted} arpa"),
-        ("rx_packets>", "arrivin_crc>"),
         ("value: 100", "value: 99"),
+        ("(?P<value>{peer})", "(?P<valu>{peer})"),
         ("'^Address'", "x"),
     )
     text = AT_A_TERMINAL
@@ -357,28 +352,10 @@ def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspel
     told = [caught.value, *caught.value.others]
     lines = text.splitlines()
     assert [lines[problem.line - 1].strip().partition(":")[0] for problem in told if problem.line] == [
-        *("- do", "pattern", "expected", "without"),
+        *("- do", "expected", "pattern", "without"),
     ]
-    for problem, word in zip(told, ("peer_mac_dotted", "arriving_…", "not 99.65.1.1", "not understood"), strict=True):
+    for problem, word in zip(told, ("peer_mac_dotted", "not 99.65.1.1", "'value'", "not understood"), strict=True):
         assert word in str(problem)
-
-
-def test_each_line_of_an_example_of_neighbours_is_an_entry_or_is_found_by_none() -> None:
-    query = NeighboursQuery(run="show arp", pattern=(r"^(?P<address>\S+) (?P<mac>[0-9a-f:]{17})$",), none="^Address")
-    shown = "Address MAC\n100.65.1.2 02:00:00:00:01:02\n"
-    assert query.results(shown)["address"] == "100.65.1.2"
-    with pytest.raises(TestbedError, match="stale' is no entry"):
-        query.results(f"{shown}100.65.2.2 02:00:00:00:02:02 stale\n")
-
-
-def test_a_prompt_that_is_in_an_output_is_found(tmp_path: Path) -> None:
-    terminal = "channel: terminal\nterminal: {prompt: '.*', prompts: ['a>']}\n"
-    with pytest.raises(ConfigError, match="matches an empty line"):
-        read(tmp_path, JSON + terminal)
-    with pytest.raises(ConfigError, match="is taken for a prompt"):
-        read(tmp_path, JSON + terminal.replace(".*", ".+"))
-    with pytest.raises(ConfigError, match="does not match all of 'a>'"):
-        read(tmp_path, JSON + terminal.replace(".*", "b>"))
 
 
 def test_a_router_that_has_python_is_not_described_by_a_project(tmp_path: Path) -> None:
@@ -403,11 +380,94 @@ def test_the_example_of_the_page_is_right_and_its_message_the_real_one(tmp_path:
 
 
 @pytest.mark.parametrize("name", [*BUILT_IN, "junos", "routeros"])
-def test_what_no_change_of_a_description_sets_is_named(name: str) -> None:
+def test_what_no_change_sets_is_named_and_what_an_undo_may_take_from_others(name: str) -> None:
     file = built_in(name) if name in BUILT_IN else shipped(name)
-    assert file.unset == () == described().unset
+    # RouterOS refuses an address that is there
+    expected = ["the change that sets a side's address has no 'look'"] if name == "routeros" else []
+    assert [text.partition(";")[0] for text in file.warnings()] == expected
+    assert list(described().warnings()) == []
     lines = [re.sub(r"\S*\{(?:network|peer_mac)\w*\}", "", line) for change in file.changes for line in change.do]
-    assert described(changes=[{"do": lines, "undo": "x"}]).unset == ("neighbour entry", "route")
+    told = [*described(changes=[{"do": lines, "undo": "x"}]).warnings()]
+    assert [re.findall("address|neighbour|route|no change|no 'look'", text)[:2] for text in told] == [
+        *(["address", "no 'look'"], ["no change", "neighbour"], ["no change", "route"]),
+    ]
+    *_, last = described(changes=[{"do": "x"}], restore=["x"]).warnings()
+    assert last.startswith("'restore' has no 'look'")
+
+
+SPOILT = {"pattern", "json_paths", "block", "none", "prompt", "pager", "refused", "gone", "lacking", "ignore"}
+IGNORING = r"""
+shell: ignoring
+channel: posix
+refusals: [no such device, it is not supported]
+gone: [no such]
+ignore: '^\*+\n'
+commands:
+  version: {run: v, pattern: '\A(?P<version>\d)', example: "***\n1", expected: {version: '1'}}
+  counters:
+    run: show
+    block: '^(?P<interface>\S+):'
+    pattern: ['in (?P<rx_packets>\d+)', 'out (?P<tx_packets>\d+)']
+    example: "te1: in 1 out 2\nte2: in 3 out 4"
+    expected: {interface: te2, rx_packets: 3, tx_packets: 4}
+mpls: {lacking: not supported, changes: [{for: router, do: a, undo: b}]}
+"""
+
+
+def spoilt(data: Any, key: str = "", place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield *data* with each of its expressions and paths, in turn, finding nothing, and where it stands."""
+    if isinstance(data, str):
+        if key in SPOILT:
+            yield place, f"nothing.{data}" if key == "json_paths" else f"(?!)(?:{data})"
+        return
+    for name, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
+        for where, other in spoilt(value, key if key in SPOILT else str(name), (*place, str(name))):
+            yield where, {**data, name: other} if isinstance(data, dict) else [*data[:name], other, *data[name + 1 :]]
+
+
+@pytest.mark.parametrize("name", [*SHIPPED, "mybox", "exampleos", "exampleterm", "ignoring"])
+def test_each_expression_of_a_description_is_proven_by_an_example(name: str, tmp_path: Path) -> None:
+    texts = {"mybox": JSON, "exampleos": EXAMPLE, "exampleterm": AT_A_TERMINAL, "ignoring": IGNORING}
+    text = texts.get(name) or (PACKAGED_ROUTERS / name / f"{name}.yaml").read_text(encoding="utf-8")
+    read(tmp_path, text, name)
+    descriptions = list(spoilt(parse_yaml(text, tmp_path)[0]))
+    for place, data in descriptions:
+        try:
+            problems = [*RouterDescription.model_validate(data).problems()]
+        except ValueError as error:
+            problems = [(place, str(error))]
+        assert problems, f"{place} may find nothing"
+    assert len(descriptions) > 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({}, ""),
+        ({"pagers": []}, "'pager' and 'pagers', .*, go together"),
+        ({"pager": None}, "'pager' and 'pagers', .*, go together"),
+        ({"pagers": ["--more--"]}, "'pager' does not match all of '--more--'"),
+        ({"pager": ".*"}, "'pager' matches an empty line"),
+        ({"pager": ".*(More|>).*"}, "'pager' matches '->'"),
+        ({"prompt": ".*"}, "'prompt' matches an empty line"),
+        ({"prompt": ".*[>M].*"}, "'prompt' matches ' --More-- '"),
+        ({"prompt": "b>"}, "'prompt' does not match all of '->'"),
+        ({"prompt": ".*(>|up, .*)"}, "its line 'te1 is up, 10 More' is taken for a prompt"),
+        ({"pager": ".*More.*"}, "its line 'te1 is up, 10 More' is taken for a pager"),
+    ],
+)
+def test_a_prompt_and_a_pager_match_their_examples_and_nothing_else(keys: dict[str, Any], says: str) -> None:
+    terminal = {"prompt": ".*>", "prompts": ["->"], "pager": ".*--More--.*", "pagers": [" --More-- "], **keys}
+    query = {
+        "run": "v",
+        "pattern": r"(?P<version>\d+)",
+        "example": "te1 is up, 10 More\n",
+        "expected": {"version": "1"},
+    }
+    data = {"shell": "x", "channel": "terminal", "terminal": terminal, "commands": {"version": query}}
+    with pytest.raises(ValueError, match=says) if says else nullcontext():
+        if problems := [*RouterDescription.model_validate(data).problems()]:
+            raise ValueError(*problems)
 
 
 @pytest.mark.parametrize("word", [*SIDE_WORDS, *COUNTERS, *UPTIME_UNITS])

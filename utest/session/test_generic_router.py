@@ -27,8 +27,9 @@ SOFTWARE = """\
 WARM = """\
 shell: warm
 channel: terminal
-terminal: {prompt: 'Router(\\(\\w+\\))?#', prompts: ['Router# '], pager: '\\s*--More--'}
+terminal: {prompt: 'Router(\\(\\w+\\))?#', prompts: ['Router# '], pager: '\\s*--More--', pagers: [--More--]}
 refused: ['^% Invalid']
+refusals: ['% Invalid input']
 commands:
   version:
     run: show version

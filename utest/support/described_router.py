@@ -17,6 +17,7 @@ from support.paths import DATA, LIBRARIES
 JSON = """\
 shell: mybox
 refused: ['^error:']
+refusals: ['error: no']
 commands:
   uptime:
     run: show uptime json
@@ -40,6 +41,7 @@ BASE = r"""
 channel: terminal
 terminal: {prompt: 'Router(\(\w+\))?#', prompts: ['Router# '], first: [terminal length 0]}
 refused: ['^%']
+refusals: ['% entry not found', '% nothing to commit']
 """
 ROUTE = "ip route {network_ip} {network_mask} {peer} name lineproof"
 ARP = "arp {peer} {peer_mac_dotted} arpa"

@@ -40,13 +40,13 @@ PAGE = 3
 class FakeCli:
     """An IOS-like router. *answers*: output by command, added to its own; ``typed``: all lines that it got.
 
-    It pages after PAGE lines, until 'terminal length 0'.
+    It pages after PAGE lines, until 'terminal length 0', and shows nothing between 'configure terminal' and 'end'.
     """
 
     def __init__(self, folder: Path, answers: Mapping[str, Answer] | None = None) -> None:
         self.answers: dict[str, Answer] = {**ANSWERS, **(answers or {})}
         self.typed: list[str] = []
-        self.pages = 0
+        self.pages = self.logins = 0
         self._server = HostileServer(folder, OpenHouse, process_factory=self._serve, line_editor=False)
 
     @property
@@ -62,17 +62,20 @@ class FakeCli:
             process.stderr.write(b"Line has invalid autocommand\r\n")
             process.exit(1)
             return
-        page, write = PAGE, process.stdout.write
+        page, mode, write = PAGE, "", process.stdout.write
+        self.logins += 1
         write(b"\x1b]0;router\x07\r\n*** Router# is not for you ***\r\n")
         try:
             while True:
-                write(b"\x1b[1mRouter#\x1b[0m ")
+                write(f"\x1b[1mRouter{mode}#\x1b[0m ".encode())
                 line = await self._line(process)
                 self.typed.append(line)
                 if line == "terminal length 0":
                     page = 0
+                elif line in ("configure terminal", "end"):
+                    mode = "(config)" if line != "end" else ""
                 else:
-                    await self._show(process, self._answered(line), page)
+                    await self._show(process, self._answered(f"{mode}{line}"), page)
         except (asyncssh.Error, OSError, EOFError):
             pass
 

@@ -21,9 +21,10 @@ from support.robot_run import processes_of
 OWNER = """
 import sys, time
 from pathlib import Path
-from lineproof.system import children
+from lineproof.system import children, network_namespace
 from lineproof.system.network_namespace import inside
 from lineproof.testbed.netns import build_topology
+network_namespace.LIMIT = 60.0
 folder = Path(sys.argv[1])
 topology = build_topology(folder=folder)
 script = "trap 'rm $0; exit' TERM; sleep 300 & setsid sleep 300 & touch $0; while :; do sleep 0.1; done"
@@ -32,7 +33,9 @@ for index, path in enumerate(topology.namespaces):
 print(*topology.namespaces, flush=True)
 time.sleep(300)
 """
-"""Has a topology; in each namespace a program with two more, which removes a file when it is asked to end."""
+"""Has a topology; in each namespace a program with two of TWO, which removes a file when it is asked to end."""
+
+TWO = ["sleep", "300"]
 
 
 def owner(folder: Path) -> tuple[subprocess.Popen[bytes], list[str]]:
@@ -56,10 +59,11 @@ def holder_of(path: str) -> int:
 
 
 def bound_to(path: str) -> list[psutil.Process]:
-    """The processes that have to end with the namespace *path*, its holder first."""
+    """Return the processes that have to end with the namespace *path*, its holder first."""
     holder, found = holder_of(path), []
     space = Path(f"/proc/{holder}/ns/pid").readlink()
-    for process in psutil.process_iter():
+    # with the words of its command, as one that ends meanwhile has none to ask for later
+    for process in psutil.process_iter(["cmdline"]):
         with contextlib.suppress(OSError):
             found += [process] if Path(f"/proc/{process.pid}/ns/pid").readlink() == space else []
     return sorted(found, key=lambda process: process.pid != holder)
@@ -70,7 +74,7 @@ def test_a_killed_owner_leaves_no_process_no_namespace_and_no_folder(tmp_path: P
     process, paths = owner(tmp_path)
     process.kill()
     process.wait(10)
-    wait_until(lambda: processes_of(tmp_path) == [], lambda: processes_of(tmp_path), 10)
+    wait_until(lambda: processes_of(tmp_path) == [], lambda: processes_of(tmp_path))
     assert list(tmp_path.iterdir()) == [] and not any(os.access(path, os.F_OK) for path in paths)
 
 
@@ -78,15 +82,15 @@ def test_a_killed_owner_leaves_no_process_no_namespace_and_no_folder(tmp_path: P
 @pytest.mark.parametrize("outer", [False, True])
 def test_a_killed_holder_leaves_no_program_and_no_interface(tmp_path: Path, outer: bool) -> None:
     process, (generator, router) = owner(tmp_path)
+    wait_until(lambda: [program.info["cmdline"] for program in bound_to(generator)].count(TWO) == 2, "the programs")
     bound = bound_to(generator)
-    assert [program.name() for program in bound].count("sleep") >= 2
     (bound[0].parent() if outer else bound[0]).kill()
-    assert psutil.wait_procs(bound, 10)[1] == [] and not os.access(generator, os.F_OK)
+    assert psutil.wait_procs(bound, 60)[1] == [] and not os.access(generator, os.F_OK)
     shown = (*inside(router), "ls", "/sys/class/net")
-    wait_until(lambda: subprocess.run(shown, capture_output=True, check=True).stdout == b"lo\n", "no cable", 10)
+    wait_until(lambda: subprocess.run(shown, capture_output=True, check=True).stdout == b"lo\n", "no cable")
     process.kill()
     process.wait(10)
-    wait_until(lambda: processes_of(tmp_path) == [], lambda: processes_of(tmp_path), 10)
+    wait_until(lambda: processes_of(tmp_path) == [], lambda: processes_of(tmp_path))
 
 
 @pytest.mark.netns

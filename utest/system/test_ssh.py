@@ -295,14 +295,6 @@ class TestJumpHost:
         assert [way for way, _ in server.tried + jump.tried] == ["publickey", "publickey"]
         wait_until(lambda: len(readers()) <= before)
 
-    def test_a_password_that_is_the_answer_to_a_question_goes_through_it(
-        self, serve: Serve, jump: HostileServer, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
-        server = serve(methods=("keyboard-interactive",), questions=([("Password: ", False)], True))
-        Connection(server.login(jump=jump.login(), **PASSWORD), "the router").open().close()
-        assert server.tried == [("keyboard-interactive", SECRET)]
-
     def test_what_fails_is_said_of_the_machine_where_it_fails(self, serve: Serve, jump: HostileServer) -> None:
         server = serve(methods=("publickey",), admits=True)
         unknown = jump.login(known_hosts=server.known)

@@ -148,7 +148,8 @@ def test_output_of_any_bytes_is_shown(
 # -- a terminal: prompt, echo, pager, control sequences, and servers that never come to an end
 
 
-PAGED = Dialogue(prompt=r"[\w.-]+(?:\([\w-]+\))?[>#]", prompts=("Router>",), pager=r"\s*--More--\s*")
+PROMPT = r"[\w.-]+(?:\([\w-]+\))?[>#]"
+PAGED = Dialogue(prompt=PROMPT, prompts=("Router>",), pager=r"\s*--More--\s*", pagers=("--More--",))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -195,14 +194,6 @@ def test_a_server_that_is_never_ready_is_an_error(
     with pytest.raises(TestbedError, match=says) as error:
         opened(lab(kind), tmp_path)
     assert "\n" not in str(error.value) and "\x1b" not in str(error.value)
-
-
-def test_a_server_that_ends_is_a_problem_and_stays_away(lab: Lab, tmp_path: Path) -> None:
-    with opened(lab(), tmp_path) as testbed:
-        os.kill(server_pid(tmp_path), signal.SIGKILL)
-        wait_until(lambda: testbed.problems() != ())
-        (problem,) = testbed.problems()
-        assert problem.startswith("the testbed's process 'trex' ended with status 137; its log ends: ")
 
 
 def test_a_lost_connection_ends_the_server(lab: Lab, sessions: tuple[Login, psutil.Process], tmp_path: Path) -> None:

@@ -160,10 +160,7 @@ def _warnings(project: Project) -> list[str]:
         warnings.extend(replaced_files(project))
     for path in _own(project, "shells"):
         with contextlib.suppress(LineproofError):
-            warnings += [
-                f"{path}: no change sets a side's {what}; with 'prepare: configure' the router must have it already"
-                for what in read_description(project.shells, path.stem).unset
-            ]
+            warnings += [f"{path}: {text}" for text in read_description(project.shells, path.stem).warnings()]
     return warnings + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
 
 

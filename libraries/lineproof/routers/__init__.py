@@ -27,7 +27,7 @@ def make_router(
     sudo: bool = False,
     file: RouterDescription | None = None,
 ) -> Router:
-    """The router *name* behind *shell*, as *file* describes it, by default that in its folder.
+    """Return the router *name* behind *shell*, as *file* describes it, or else the file in its folder.
 
     *sudo*: the user is not root but may ``sudo -n``.
     """

@@ -34,7 +34,7 @@ _ALREADY_GONE = re.compile(
 
 
 def already_gone(why: str) -> bool:
-    """Return whether an undo was refused because its change is gone, with a link or by another user, or was never made.
+    """Return whether an undo was refused because its change is gone already, or was never made.
 
     *why*: ``status 2: RTNETLINK answers: No such process``.
     """
@@ -48,7 +48,7 @@ _REMOVES = re.compile(
 
 
 class Changes:
-    """Changes of the router behind *commands*, and their undoing. *rehearsing*: they are noted and not made."""
+    """Makes and undoes changes of the router behind *commands*. *rehearsing*: they are only noted."""
 
     def __init__(self, commands: ShellCommands, rehearsing: bool = False) -> None:
         self._commands, self.rehearsing = commands, rehearsing
@@ -57,7 +57,7 @@ class Changes:
         self._others: list[str] = []
 
     def make(self, change: Change, advice: str = "") -> None:
-        """Make *change*, and note what the router shows then; :meth:`restore` will undo it. Raises TestbedError.
+        """Make *change*, which :meth:`restore` will undo, and note what the router shows. Raises TestbedError.
 
         One of which a later line is refused is undone too. Where the router shows another value than it was given, that
         is a warning, or with *advice* an error: a card may take the next one that it can have.
@@ -90,7 +90,7 @@ class Changes:
         raise TestbedError(f"the router took '{change.do_text}' and does not show it; {advice}")
 
     def restore(self, keep: int = 0, over: bool = False) -> str:
-        """Undo every change, last first, even if some fail, within RESTORE_LIMIT; no further one if a login fails.
+        """Undo every change, last first, within RESTORE_LIMIT, even if some fail, but not if a login fails.
 
         *keep*: so many of the oldest are left. *over*: a configuration that was saved before the run may be loaded over
         what others have changed since.
@@ -124,7 +124,7 @@ class Changes:
         return kept
 
     def taken_back(self) -> dict[str, str]:
-        """Return by what made it each change that the router does not show, with what it shows. Raises TestbedError."""
+        """Return by its commands each change that the router shows no more, and the value now."""
         looks = [(change.do_text, look, self._now(look)) for change in self.made.pending if (look := change.look)]
         return {text: f"'{text}' (now: {_in_words(now)})" for text, look, now in looks if not look.is_ours(now)}
 
@@ -134,20 +134,21 @@ class Changes:
         What undoes ours may remove one that somebody has set beside it, too.
         """
         first, *others = looked_up(self._commands, look, functools.partial(self._commands.show, limit=limit))
-        return {"value": "; ".join(each["value"] for each in (first, *others))} if others else first
+        return {"value": "; ".join(groups["value"] for groups in (first, *others))} if others else first
 
     def _listed(self, change: Change) -> str:
         return f"'{' / '.join(self._commands.as_given(line, changes=True) for line in change.undo)}'"
 
     @contextmanager
     def _in_one_login(self, lines: Collection[str]) -> Iterator[None]:
-        """Log out where *lines* end early: what one of several has opened, as a configuration, ends with the login."""
+        """Log out where *lines* end early or in another mode: what they opened ends with the login."""
         try:
             yield
         except BaseException:
             if len(lines) > 1:
                 self._commands.reset()
             raise
+        self._commands.leave_mode()
 
     def _undo_change(self, change: Change, until: float, over: bool) -> None:
         """Undo *change* before *until*, unless what it set is there no more; *over*: see :meth:`restore`.
@@ -216,7 +217,7 @@ def _in_words(groups: Mapping[str, str]) -> str:
 
 
 def looked_up(commands: ShellCommands, look: Look, show: Callable[[str], str]) -> tuple[Mapping[str, str], ...]:
-    """Return what *look* finds by *show*, as :meth:`.Look.values`; a refusal may say that there is nothing."""
+    """Return the values that *look* finds by *show*; a refusal may say that there are none."""
     try:
         output = show(look.command)
     except CommandRefused as error:

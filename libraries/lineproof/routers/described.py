@@ -88,7 +88,7 @@ class Router:
         return self._changes.made.pending
 
     def settings(self) -> RouterSetUp:
-        """Return what the run has asked for, by what the router shows of it now; no sides. Raises TestbedError."""
+        """Return what the run has set, without the sides, and how the router shows it. Raises TestbedError."""
         ignored = self._changes.taken_back()
         made = {change.do_text: change.look for change in self.changes}
         return RouterSetUp(
@@ -126,6 +126,7 @@ class Router:
             # no part of the change: what an earlier run saved is not to be restored where this one could not save
             for line in description.save:
                 self._commands.change(line)
+            self._commands.leave_mode()
         steps = [step for entry in description.changes for step, _ in self._steps(entry, sides, NO_FRAMES, {})]
         do = tuple(line for step in steps for line in step.do)
         look = description.look.look({}) if description.look else None
@@ -141,7 +142,7 @@ class Router:
             self._make(self.description.tuning[key], (), given={"key": name, "value": str(value)})
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """After :meth:`configure`: let it forward *frames* as well; those that it cannot: :attr:`not_forwarded`."""
+        """Let it forward *frames*, too, after :meth:`configure`; :attr:`not_forwarded` has those it cannot."""
         lacking = dict[frozenset[FrameKind], str]()
         asked: dict[FrameKind, Collection[object]] = {
             "ipv6": frames.prefixes,
@@ -220,9 +221,9 @@ class Router:
         posix, contexts = self.description.is_posix, list(self.contexts(entry.for_, sides, frames, given))
         looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
         is_read, show = posix or not self._changes.rehearsing, functools.cache(self._commands.show)
-        found = [looked_up(self._commands, look, show) if look and is_read else () for look in looks]
+        shown = [looked_up(self._commands, look, show) if look and is_read else () for look in looks]
         done = set[tuple[str, ...]]()
-        for words, look, values in zip(contexts, looks, found, strict=True):
+        for words, look, values in zip(contexts, looks, shown, strict=True):
             do, undo = entry.do, entry.undo or entry.back
             if look is not None and values:
                 groups = self._before(entry, look, values)
@@ -239,14 +240,14 @@ class Router:
                 yield Change(do, undo, look=look), words
 
     def _before(self, entry: DescribedChange, look: Look, values: Sequence[Words]) -> Words | None:
-        """Return the first of the *values*, with other groups, that *look* shows before the change; None: it is ours.
+        """Return the groups of the value that *look* shows before the change; None: it is ours already.
 
         Raises TestbedError for a value that could not be set again, or where one is lacking that is always there.
         """
         groups = values[0]
         now, wanted = groups["value"], f"'{look.command}'"
         if len(values) > 1 or (now != NONE and not look.is_ours(groups) and not entry.back):
-            there = ", ".join(shortened(each["value"]) for each in values)
+            there = ", ".join(shortened(other["value"]) for other in values)
             raise TestbedError(
                 f"{wanted} shows {there}, beside which the router would not use {shortened(look.ours[0])} alone; remove"
                 " it for the test"
@@ -259,7 +260,7 @@ class Router:
         return groups
 
     def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
-        """Yield the words of each that a change of *scope* is for. *given*: words of a setting of the platform."""
+        """Yield the words in braces for each object of *scope*. *given*: those of a platform's setting."""
         if scope == "router":
             labels = [label for labels in frames.exits(len(sides)) for label in labels]
             counts = {"tables": 1 + len(frames.tags), "labels": 1 + max(labels, default=0)}
@@ -300,7 +301,7 @@ class Router:
                     yield side, words, len(tags) == len(stack)
 
     def apply(self, pairs: Sequence[CommandPair]) -> None:
-        """Run the commands of *pairs*, whose opposites :meth:`withdraw` runs, and :meth:`restore` if it was not called.
+        """Run the commands of *pairs*; :meth:`withdraw`, or else :meth:`restore`, runs their opposites.
 
         Raises TestbedError.
         """
@@ -354,7 +355,7 @@ class Router:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def identify(self) -> Mapping[str, str]:
-        """The version and the facts, if the file describes how to read them."""
+        """Return version and facts, if the file describes how to read them."""
         command = self.description.commands.version
         if command is None:
             return {"version": f"not asked: {self._name} has no 'version'"}
@@ -373,7 +374,7 @@ class Router:
         return facts
 
     def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
-        """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""
+        """Return load and temperature, as far as they are described; *unread* gets why one cannot be read."""
         commands, condition = self.description.commands, dict[str, str]()
         for name, command, unit in (("load", commands.load, "%"), ("temperature", commands.temperature, "°C")):
             if command is not None:
@@ -382,7 +383,7 @@ class Router:
         return condition
 
     def facts(self) -> RouterFacts:
-        """Return what machine, system and cards it is, as far as that is described. Reads only, and never raises."""
+        """Return its machine, system and cards, as far as they are described. Reads only, and never raises."""
         unread: dict[str, str] = {}
         none: Mapping[str, str] = {}
         versions = read_or_note("version", self.identify, unread, none) if self.description.commands.version else none
@@ -396,7 +397,7 @@ class Router:
         return RouterFacts(os=system, version=version, other=other, unread=unread)
 
     def under_load(self, wait: Callable[[], None]) -> UnderLoad:
-        """Return how busy it is meanwhile: the counters of lost frames around *wait*, load and temperature after it.
+        """Return rates of lost frames during *wait*, and load and temperature after it.
 
         What fails is not read, so that it raises only what *wait* raises.
         """
@@ -423,7 +424,7 @@ class Router:
         return per_second({**dict.fromkeys(new, 0), **old} if old else {}, new, seconds)
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
-        """Return them as far as they are described and can be read: no verdict needs them. Raises RouterUnreachable."""
+        """Return the sides' neighbours, if they can be read: no verdict needs them. Raises RouterUnreachable."""
         ipv4, ipv6 = self.description.commands.neighbours, self.description.commands.neighbours6
         asked = [(ipv6 or ipv4) if ":" in side.peer else ipv4 for side in sides]
         queries = [query for at, query in enumerate(asked) if query and query not in asked[:at]]
@@ -436,7 +437,7 @@ class Router:
         return tuple(self._neighbour(side, [entry for entry in shown if entry.address == side.peer]) for side in sides)
 
     def link_states(self) -> tuple[LinkState, ...]:
-        """The state and speed of each link, where it is described and can be read: no verdict needs it."""
+        """Return state and speed of each link, if they can be read: no verdict needs them."""
         if (query := self.description.commands.link) is None:
             return tuple(map(LinkState, self.interfaces))
         read = functools.partial(self._link_state, query, {})
@@ -451,14 +452,14 @@ class Router:
         return LinkState(interface, plain_mac(str(link.get("mac", ""))), up, carrier, speed, command)
 
     def _neighbours(self, query: NeighboursQuery, peers: Collection[str] = ()) -> Iterator[NeighbourEntry]:
-        """Yield the entry of each neighbour. Raises TestbedError, also where that of one of *peers* is not read."""
+        """Yield each neighbour's entry. Raises TestbedError, also if that of one of *peers* is not understood."""
         for groups in query.entries(self._commands.show(query.run), peers):
             lasts = not groups["learned"] if "learned" in groups else None
             interface = groups.get("interface", "")
             yield NeighbourEntry(interface, groups["address"], "", plain_mac(groups["mac"]), lasts, interface)
 
     def _neighbour(self, side: Side, entries: Sequence[NeighbourEntry]) -> NeighbourEntry:
-        """Return the one of *entries* of the side's own interface: a router may reach it by another, as a bridge."""
+        """Return the entry of the side's interface, or else of another that leads there, such as a bridge."""
         own = [entry for entry in entries if entry.found_at == side.interface]
         own += [entry for entry in entries if entry not in own and not _OF_TAGS.search(entry.found_at)]
         entry = own[0] if own else NeighbourEntry(side.interface, side.peer, "")
@@ -550,7 +551,7 @@ class Router:
         try:
             result = read(raw[command], interface)
         except BREAKDOWN_ERRORS as error:
-            hint = f"; unless it was busy, fix 'commands.{key}' in {self._name}" if query.example else ""
+            hint = f"; unless it was busy, fix 'commands.{key}' in {self._name}" if query.expected else ""
             hint = "; it was understood before" if key in self._understood else hint
             raise TestbedError(f"'{command}' was not understood: {in_words(error)}{hint}") from None
         self._understood.add(key)

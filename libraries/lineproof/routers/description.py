@@ -25,7 +25,7 @@ from .queries import Commands, InterfaceQuery, LookQuery, Query
 
 
 def side_words(side: Side) -> Mapping[str, str]:
-    """Return what a command may name of *side*. Raises TestbedError where a generator reports no MAC address."""
+    """Return the words in braces of *side*. Raises TestbedError if a generator reports no MAC address."""
     if not re.fullmatch(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}", side.peer_mac):
         raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
     address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
@@ -65,7 +65,7 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
 """Whatever a change may be ``for``, each of it, and the words that may stand in its braces."""
 
 
-NO_COMMANDS = {"example", "expected", "without", "source"}
+NO_COMMANDS = {"example", "expected", "without"}
 """The keys of a look in which no words stand in braces."""
 
 
@@ -107,7 +107,7 @@ class DescribedChange(Config):
 
 
 def _merged(change: Any) -> dict[str, Any]:
-    """Return the keys of *change* and of those that it is like; its own come first, and so do words of its ``with``."""
+    """Return the keys of *change*, and those of changes that it is ``like`` where it has none."""
     if not isinstance(change, dict):
         raise ValueError("expected a change, with 'do'")
     like = _merged(change["like"]) if "like" in change else {}
@@ -117,7 +117,7 @@ def _merged(change: Any) -> dict[str, Any]:
 
 
 class FrameGroup(Config):
-    """Changes for a kind of frames. ``needs``: a command that is refused where the router cannot forward them.
+    """Changes for a kind of frames. ``needs``: a command that a router without this kind refuses.
 
     ``load``: run before that is tried again. ``missing``: why they are not forwarded then, or where a change is refused
     with words that ``lacking`` finds.
@@ -154,7 +154,7 @@ class RouterDescription(CommandChannel):
 
     @property
     def groups(self) -> Mapping[FrameKind, FrameGroup | None]:
-        """The changes for kinds of frames; None: not described."""
+        """Return the changes for each kind of frames; None: not described."""
         return {"ipv6": self.ipv6, "vlan": self.vlan, "mpls": self.mpls}
 
     @property
@@ -163,7 +163,7 @@ class RouterDescription(CommandChannel):
         return {frozenset(kind for kind in self.groups if kind in key.split()): why for key, why in self.cannot.items()}
 
     def all_changes(self) -> Iterator[tuple[Location, DescribedChange, tuple[str, ...]]]:
-        """Yield each described change, where it stands, and what beside its scope's words may stand in its braces."""
+        """Yield each change, its place, and the words that it may name beside those of its scope."""
         places: dict[Location, tuple[DescribedChange, ...]] = {("changes",): self.changes}
         places |= {(kind, "changes"): group.changes for kind, group in self.groups.items() if group}
         places |= {("tuning", key): changes for key, changes in self.tuning.items()}
@@ -173,30 +173,32 @@ class RouterDescription(CommandChannel):
 
     @property
     def title(self) -> str:
-        """The name of the router for a person."""
+        """Return the name of the router for a person."""
         return self.description or self.shell
 
-    def _queries(self) -> Iterator[tuple[Location, Query]]:
-        """Yield all that are run and read, by where they stand."""
-        for name, command in self.commands:
-            if isinstance(command, Query):
-                yield ("commands", name), command
-        for name, fact in self.commands.facts.items():
-            yield ("commands", "facts", name), fact
-        for name, table in self.commands.tables.items():
-            yield ("commands", "tables", name), table
-        for place, change, _ in self.all_changes():
-            if change.look is not None:
-                yield (*place, "look"), change.look
-        if self.look is not None:
-            yield ("look",), self.look
+    def _queries(self) -> list[tuple[Location, Query]]:
+        """Return all that are run and read, by where they stand."""
+        facts, tables = self.commands.facts.items(), self.commands.tables.items()
+        queries = [
+            *((("commands", name), query) for name, query in self.commands),
+            *((("commands", "facts", name), query) for name, query in facts),
+            *((("commands", "tables", name), query) for name, query in tables),
+            *(((*place, "look"), change.look) for place, change, _ in self.all_changes()),
+            (("look",), self.look),
+        ]
+        return [(place, query) for place, query in queries if isinstance(query, Query)]
 
-    @property
-    def unset(self) -> tuple[str, ...]:
-        """Return what frames need on each side and no change sets: the router must have it. None without changes."""
-        lines = "".join(line for change in self.changes for line in change.do)
+    def warnings(self) -> Iterator[str]:
+        """Yield what frames need on each side and no change sets, and what a run's end may take from others."""
         needed = {"address": "{(ip|address)}", "neighbour entry": r"{peer_mac\w*}", "route": r"{network\w*}"}
-        return tuple(what for what, word in needed.items() if lines and not re.search(word, lines))
+        for what, word in needed.items() if self.changes else ():
+            setting = [change for change in self.changes if re.search(word, "".join(change.do))]
+            if not setting:
+                yield f"no change sets a side's {what}; with 'prepare: configure' the router must have it already"
+            elif not self.restore and not all(change.look for change in setting):
+                yield f"the change that sets a side's {what} has no 'look'; its 'undo' may remove somebody else's"
+        if self.restore and not self.look:
+            yield "'restore' has no 'look' of the file; it may go over what somebody else has configured since"
 
     def problems(self) -> Iterator[Problem]:
         """Yield all that is wrong with it, each with its place; examples are tried.
@@ -207,6 +209,14 @@ class RouterDescription(CommandChannel):
             yield ("channel",), "'channel: terminal' and the key 'terminal' go together; expected both or none of them"
         if bool(self.save) != bool(self.restore):
             yield ("save" if self.save else "restore",), "'save' and 'restore' go together; expected both or none"
+        proven: dict[Location, str | None] = {("refused", str(at)): text for at, text in enumerate(self.refused)}
+        proven |= {("gone", str(at)): text for at, text in enumerate(self.gone)}
+        proven |= {(kind, "lacking"): group.lacking for kind, group in self.groups.items() if group}
+        for where, expression in proven.items():
+            if expression and not any(map(compiled(expression).search, self.refusals)):
+                yield where, "finds none of 'refusals'; expected an example there, as the router shows it"
+        if self.ignore and not any(compiled(self.ignore).search(query.example) for _, query in self._queries()):
+            yield ("ignore",), "finds nothing in any 'example'; expected one that has it"
         yield from unknown_words(self.model_dump(include={"save", "restore"}), ())
         if self.look:
             yield from unknown_words(self.look.model_dump(exclude=NO_COMMANDS), (), ("look",))
@@ -232,35 +242,37 @@ class RouterDescription(CommandChannel):
         if not query.expected:
             yield (), "is not tried; expected an 'example' of its output, and what is 'expected' in it"
             return
-        if isinstance(query, LookQuery) and (wrong := list(query.untried())):
-            yield from wrong
-            return
+        same = (other.example for _, other in self._queries() if other.run == query.run)
+        example = compiled(self.ignore or "(?!)").sub("", query.example or next(filter(None, same), ""))
         expected = dict(query.expected)
         interface = str(expected.pop("interface", "")) if isinstance(query, InterfaceQuery) else ""
-        if refusal := self.refusal_in(query.example):
+        if refusal := self.refusal_in(example):
             yield ("example",), f"is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
-        if self.terminal is not None:
-            prompt = compiled(self.terminal.prompt)
-            for line in query.example.splitlines():
-                if prompt.fullmatch(line.rstrip()):
-                    yield ("example",), f"its line '{shortened(line)}' is taken for a prompt"
+        for line in example.splitlines() if self.terminal else ():
+            for what in ("prompt", "pager"):
+                if compiled(getattr(self.terminal, what) or "(?!)").fullmatch(line.rstrip()):
+                    yield ("example",), f"its line '{shortened(line)}' is taken for a {what}"
         try:
-            results = query.results(query.example, interface)
+            untried = list(query.untried(example, interface))
+            results = {} if untried else query.results(example, interface)
         except TestbedError as error:
             yield ("example",), f"{error}"
+            return
+        if untried:
+            yield from untried
             return
         for key, value in expected.items():
             if key not in results:
                 shown = ", ".join(f"{name} {_word(own)}" for name, own in results.items())
                 yield ("expected", key), f"is no value of the example, which gives {shown}"
                 continue
-            given, quotes = results[key], ""
+            given, is_number = results[key], not isinstance(value, str)
             if isinstance(given, str):
                 is_equal = given == str(value)
-                quotes = "" if isinstance(value, str) else " (a text: write it in quotes)"
             else:
-                is_equal = not isinstance(value, str) and math.isclose(given, value, rel_tol=1e-9, abs_tol=1e-9)
+                is_equal = is_number and math.isclose(given, float(value), rel_tol=1e-9, abs_tol=1e-9)
             if not is_equal:
+                quotes = " (a text: write it in quotes)" if is_number and isinstance(given, str) else ""
                 yield ("expected", key), f"the example gives {_word(given)}, not {shortened(value)}{quotes}"
 
 
@@ -269,7 +281,7 @@ def _word(value: str | float) -> str:
 
 
 def read_description(folder: Folder, name: str) -> RouterDescription:
-    """Return the router *name* of *folder*, with its examples tried. Raises ConfigError with all that is wrong."""
+    """Return the router *name* of *folder*, its examples tried. Raises ConfigError with all problems."""
     path = named_file(folder, name, "shell")
     if path.parent == getattr(folder, "own", folder) and (PACKAGED_ROUTERS / name / "__init__.py").exists():
         raise ConfigError(f"'{name}' has Python of its own, beside its description; expected another name", path)
@@ -280,6 +292,6 @@ def read_description(folder: Folder, name: str) -> RouterDescription:
 
 
 def load_description(path: Path, named: str = "") -> tuple[RouterDescription, Mapping[Location, int]]:
-    """Return the description in *path*, whose key *named* has its name, and each key's line. Raises ConfigError."""
+    """Return the description in *path* and each key's line; *named*: its name's key. Raises ConfigError."""
     data, lines = read_yaml(path)
     return validate_config(data, RouterDescription, path, lines, named), lines

@@ -84,7 +84,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Commands, each a line, and their opposites. *look*: before they are undone; None: they can undo nothing else.
+    """Commands and their opposites. *look*: done before they are undone; None: they can undo nothing else.
 
     *whole*: the opposite restores a saved configuration, so that no refusal means that the change is gone already.
     *stdin*: text for the standard input of ``do``.
@@ -112,7 +112,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """When and by which process a router, ``host:port`` of this kind, is changed. ``since``: s since the epoch."""
+    """The process that changes a ``router``, ``host:port`` of this ``kind``, ``since`` s after the epoch."""
 
     router: str
     kind: str
@@ -151,7 +151,7 @@ def _path(part: str, host_key: str) -> Path:
 
 
 def look(host_key: str) -> Leftover | None:
-    """Return what the journal of the router with *host_key*, ``SHA256:…``, holds, whoever has it; None: there is none.
+    """Return the journal of the router with *host_key*, ``SHA256:…``, whoever has it; None: there is none.
 
     Raises TestbedError, also where it is damaged.
     """
@@ -196,7 +196,7 @@ class MadeChanges:
         self._pending = {**self._without(change), change.undo: change}
 
     def drop(self, change: Change) -> None:
-        """*change* is undone, or was never made."""
+        """Forget *change*: it is undone, or was never made."""
         self._pending = self._without(change)
 
     def _without(self, change: Change) -> dict[tuple[str, ...], Change]:
@@ -204,7 +204,7 @@ class MadeChanges:
 
 
 class ChangeJournal(MadeChanges):
-    """The journal of a router, held by this process from *occasion* on. Made by :meth:`claim`; :meth:`close` it."""
+    """The journal of a router, which this process holds between :meth:`claim` and :meth:`close`."""
 
     def __init__(self, occasion: Occasion, path: Path, lock: FileIO) -> None:
         self.occasion, self.path, self._lock = occasion, path, lock
@@ -258,7 +258,7 @@ class ChangeJournal(MadeChanges):
             ) from None
 
     def drop(self, change: Change) -> None:
-        """*change* is undone, or was never made."""
+        """Forget *change*: it is undone, or was never made."""
         super().drop(change)
         # a journal that cannot be written must not end the undoing; undoing twice is harmless
         with contextlib.suppress(TestbedError):

@@ -34,7 +34,7 @@ from ..command_values import (
     unknown_words,
     value_at,
 )
-from ..config import Config
+from ..config import Config, Location
 from ..core.telemetry import Cause, InterfaceCounters, Role, Stage
 from ..core.under_load import QueueLoad, rates
 from ..errors import TestbedError
@@ -70,11 +70,11 @@ SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
 
 
 class Query(Config):
-    """A command that shows something. ``pattern``: expressions, each searched once; their named groups are the values.
+    """A command that shows values: named groups of ``pattern``, whose expressions are searched once.
 
     One of those with ``{interface}`` must be found: a router may answer ``te1`` with the counters of ``te10``.
     ``json_paths``: value -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be
-    found, see :meth:`RouterDescription.problems`; ``source``: where the example is from.
+    found, see :meth:`RouterDescription.problems`; by default that of another question with the same ``run``.
     """
 
     groups: ClassVar[tuple[str, ...]] = ()
@@ -90,11 +90,10 @@ class Query(Config):
     json_paths: Mapping[str, JsonPath] = {}
     example: str = ""
     expected: Mapping[str, str | int | float] = {}
-    source: str = ""
 
     @property
     def named(self) -> frozenset[str]:
-        """The values that it reads."""
+        """Return the names of the values that it reads."""
         groups = {name for text in self.pattern for name in compiled(text).groupindex}
         return frozenset(groups | set(self.json_paths))
 
@@ -117,26 +116,47 @@ class Query(Config):
         if self.words is not None:
             yield from unknown_words(self.run, self.words, ("run",))
 
-    def read(self, output: str, interface: str = "") -> Values:
-        """Return the groups of ``pattern`` that took part, or what ``json_paths`` lead to. Raises TestbedError."""
+    def blocks(self, output: str, interface: str = "") -> Iterator[tuple[str, str]]:
+        """Yield *interface*, and all of *output*, which is about it."""
+        yield interface, output
+
+    def _given(self, output: str, interface: str) -> Mapping[Location, Mapping[str, str | None] | None]:
+        """Return what each expression and path gives of *interface*, by its place; None: it finds nothing.
+
+        Raises TestbedError.
+        """
         check_length(output)
-        values: dict[str, str | None] = {}
+        blocks = [*self.blocks(output, interface)]
+        text = next((text for name, text in blocks if name == interface), None)
+        if text is None:
+            known = ", ".join(shortened(name, 40) for name, _ in blocks[:20]) or "none"
+            raise TestbedError(f"the router has no interface '{interface}'; it has {known}")
         if self.json_paths:
-            data = json_in(output)
-            values = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
+            data = json_in(text)
+            shown = {name: value_at(data, path, interface) for name, path in self.json_paths.items()}
+            return {("json_paths", name): {name: value} if value is not None else None for name, value in shown.items()}
         whole_name = {"interface": rf"(?<!\w){re.escape(interface)}(?!\w|[./-]\d)"}
-        matches = {text: compiled(filled(text, whole_name)).search(output) for text in self.pattern}
+        matches = {pattern: compiled(filled(pattern, whole_name)).search(text) for pattern in self.pattern}
         if not any(match for text, match in matches.items() if INTERFACE in text) and INTERFACE in "".join(matches):
             raise TestbedError(f"it does not name '{interface}': '{first_line(output) or 'no output'}'")
-        for match in filter(None, matches.values()):
-            values |= {name: value for name, value in match.groupdict().items() if value is not None}
-        if there := {name: value for name, value in values.items() if value is not None}:
+        return {("pattern", str(at)): match and match.groupdict() for at, match in enumerate(matches.values())}
+
+    def untried(self, example: str, interface: str) -> Iterator[Problem]:
+        """Yield each expression and path that finds nothing in *example*. Raises TestbedError."""
+        for place, values in self._given(example, interface).items():
+            if values is None:
+                yield place, "finds nothing in the example; expected one that shows what it is for"
+
+    def read(self, output: str, interface: str = "") -> Values:
+        """Return the groups of ``pattern`` that took part, or values at ``json_paths``. Raises TestbedError."""
+        pairs = [pair for values in self._given(output, interface).values() for pair in (values or {}).items()]
+        if there := {name: value for name, value in pairs if value is not None}:
             return there
         searched = "' or '".join(shortened(text, 60) for text in (*self.pattern, *self.json_paths.values())[:2])
         raise TestbedError(f"'{searched}' is not found in '{first_line(output) or 'no output'}'")
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return what is made of :meth:`read`, each text in one line, by the names that ``expected`` may use."""
+        """Return the values that :meth:`read` finds, each in one line, by the names that ``expected`` may use."""
         return {name: " ".join(text.split()) for name, text in self.read(output, interface).items()}
 
 
@@ -182,8 +202,8 @@ class LoadQuery(Query):
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
         """Return ``percent``."""
-        parts = {name: number(name, value) for name, value in self.read(output).items()}
-        return {"percent": parts["percent"] if "percent" in parts else 100 - parts["idle"]}
+        (name, text), *_ = sorted(self.read(output).items(), reverse=True)
+        return {"percent": number(name, text) if name == "percent" else 100 - number(name, text)}
 
 
 class TemperatureQuery(FigureQuery):
@@ -219,21 +239,11 @@ class InterfaceQuery(Query):
 
     def blocks(self, output: str, interface: str = "") -> Iterator[tuple[str, str]]:
         """Yield each interface and the part of *output* about it; *interface* and all of it without ``block``."""
+        begins = [*compiled(self.block).finditer(output)] if self.block is not None else ()
         if self.block is None:
-            yield interface, output
-            return
-        begins = [*compiled(self.block).finditer(output)]
+            yield from super().blocks(output, interface)
         for begin, end in zip(begins, [*(later.start() for later in begins[1:]), len(output)], strict=False):
             yield visible(begin["interface"]), output[begin.start() : end]
-
-    def read(self, output: str, interface: str = "") -> Values:
-        """Return the values of *interface* in *output*. Raises TestbedError that says what was not found."""
-        blocks = [*self.blocks(output, interface)]
-        for name, text in blocks:
-            if name == interface:
-                return super().read(text, interface)
-        known = ", ".join(shortened(name, 40) for name, _ in blocks[:20]) or "none"
-        raise TestbedError(f"the router has no interface '{interface}'; it has {known}")
 
 
 class LinkQuery(InterfaceQuery, FigureQuery):
@@ -260,7 +270,7 @@ class NeighboursQuery(Query):
     none: Expression = "(?!)"
 
     def entries(self, output: str, peers: Collection[str] = ()) -> Sequence[Values]:
-        """Return the groups of each entry. Raises TestbedError for a line, not of ``none``, that could be another one.
+        """Return the groups of each entry. Raises TestbedError for a line that may be one, and is not read.
 
         Without any entry that is each line, else one that names one of *peers* which has none.
         """
@@ -273,15 +283,19 @@ class NeighboursQuery(Query):
         return entries
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """Return the groups of the first entry. Raises TestbedError for a line that is neither one nor of ``none``."""
-        for line in compiled(self.pattern[0]).sub("\0", output).splitlines():
-            if line.strip() and "\0" not in line and not compiled(self.none).search(line):
+        """Return the groups of the first entry. Raises TestbedError unless all other lines are of ``none``."""
+        lines = compiled(self.pattern[0]).sub("\0", output).splitlines()
+        others = [line for line in lines if line.strip() and "\0" not in line]
+        for line in others:
+            if not compiled(self.none).search(line):
                 raise TestbedError(f"'{shortened(line.strip())}' is no entry; expected 'none' to find it, or 'pattern'")
+        if not others and self.none != "(?!)":
+            raise TestbedError("'none' finds nothing in it; expected a line of no entry, or no 'none'")
         return super().results(output, interface)
 
 
 class TableQuery(InterfaceQuery):
-    """A command that shows counters: of each ``block`` of its output, of the interface that ``run`` names, or of none.
+    """A command that shows counters of each ``block`` of its output, of one interface, or of none.
 
     ``pattern``: expressions that are found as often as there are rows. A row has a ``name`` and a ``count``, which is
     hexadecimal with ``base: 16``, or a group for each counter; also an ``interface``, whose number may be its ``unit``,
@@ -312,25 +326,25 @@ class TableQuery(InterfaceQuery):
         check_length(output)
         if self.optional and not output:
             return {}
-        zeros, found = dict.fromkeys(self.absent_is_zero, 0), dict[str, dict[str, int]]()
+        zeros, counted = dict.fromkeys(self.absent_is_zero, 0), dict[str, dict[str, int]]()
         if self.each:
             for one in json_in(output):
                 values = {name: value_at(one, path, "") for name, path in self.json_paths.items()}
-                found[visible(one[self.each])] = {name: counter_value(str(value)) for name, value in values.items()}
-            return found
+                counted[visible(one[self.each])] = {name: counter_value(str(value)) for name, value in values.items()}
+            return counted
         for name, text in self.blocks(self._below_head(output), interface):
             if not any("interface" in compiled(pattern).groupindex for pattern in self.pattern):
-                found[name] = dict(zeros) if any(compiled(pattern).search(text) for pattern in self.pattern) else {}
+                counted[name] = dict(zeros) if any(compiled(pattern).search(text) for pattern in self.pattern) else {}
             for row in (row for pattern in self.pattern for row in compiled(pattern).finditer(text)):
                 groups = {key: value.strip() for key, value in row.groupdict().items() if value is not None}
                 place = visible(groups.pop("interface", name) + groups.pop("unit", ""))
                 if "count" in groups:
                     key = ": ".join(groups[part] for part in ("name", "reason") if part in groups)
                     groups = {key: groups["count"]}
-                own = found.setdefault(place, dict(zeros)) if groups else {}
+                own = counted.setdefault(place, dict(zeros)) if groups else {}
                 for key, text_of_count in groups.items():
                     own[key] = own.get(key, 0) + counter_value(text_of_count, self.base)
-        return found
+        return counted
 
     def _below_head(self, output: str) -> str:
         """Return the rows of *output*. Raises TestbedError where it has no ``head``, or other text below it."""
@@ -343,12 +357,16 @@ class TableQuery(InterfaceQuery):
             raise TestbedError(f"no row of it is '{first_line(rest) or 'no output'}'")
         return output
 
+    def untried(self, example: str, interface: str) -> Iterator[Problem]:
+        """Yield each expression that finds nothing in *example*."""
+        yield from () if self.each else super().untried(example, interface)
+
     def causes_in(self, counts: Counts, interface: str) -> Iterator[Cause]:
         """Yield what *counts* of *interface* mean, each by the first of ``causes`` that finds its name."""
         for name, frames in counts.items():
             matches = ((compiled(text).fullmatch(name), rule) for text, rule in self.causes.items())
-            if found := next(((match, rule) for match, rule in matches if match), None):
-                match, (stage, role, meaning, shown) = found
+            if first := next(((match, rule) for match, rule in matches if match), None):
+                match, (stage, role, meaning, shown) = first
                 called = self.title + (match.expand(shown) or name)
                 yield Cause(Stage[stage.upper()], called, interface, frames, Role[role.upper()], meaning)
 
@@ -362,13 +380,13 @@ class TableQuery(InterfaceQuery):
 
     def of_queues(self, what: OfQueue, values: Mapping[str, V]) -> dict[int, V]:
         """Return those of *values* by name that are *what* of a receive queue, by its number."""
-        found = ((compiled(self.queues.get(what, "(?!)")).fullmatch(name), value) for name, value in values.items())
-        return {int(next(filter(None, match.groups()))): value for match, value in found if match}
+        matches = ((compiled(self.queues.get(what, "(?!)")).fullmatch(name), value) for name, value in values.items())
+        return {int(next(filter(None, match.groups()))): value for match, value in matches if match}
 
     def queue_loads(
         self, interface: str, before: Counts, after: Counts, seconds: float | None, servers: Mapping[int, str]
     ) -> list[QueueLoad]:
-        """Return the load of the receive queues of *interface* that are counted, or served by one of *servers*."""
+        """Return the load of those receive queues that are counted, or served by one of *servers*."""
         risen = rates(before, after, seconds)
         packets, drops = self.of_queues("packets", risen), self.of_queues("drops", risen)
         queues = sorted({*self.of_queues("packets", after), *servers})
@@ -395,13 +413,11 @@ class CountersQuery(TableQuery):
 
     packets: tuple[str, str] = ("rx_packets", "tx_packets")
     causes: Mapping[Expression, CauseRule] = {
-        "rx_drops": ("arriving", "loss", "", ""),
+        r"rx_drops|arriving_(\w+)": ("arriving", "loss", "", r"\1"),
         "rx_errors": ("arriving", "overlapping", "", ""),
-        "tx_drops": ("leaving", "loss", "", ""),
-        "tx_errors": ("leaving", "overlapping", "", ""),
-        r"arriving_(\w+)": ("arriving", "loss", "", r"\1"),
         r"passing_(\w+)": ("passing", "loss", "", r"\1"),
-        r"leaving_(\w+)": ("leaving", "loss", "", r"\1"),
+        r"tx_drops|leaving_(\w+)": ("leaving", "loss", "", r"\1"),
+        "tx_errors": ("leaving", "overlapping", "", ""),
     }
 
     def counts(self, output: str, interface: str = "") -> dict[str, dict[str, int]]:
@@ -452,7 +468,7 @@ class LookQuery(Query):
         lacks = isinstance(data, dict) and not data.get("pattern") and not data.get("json_paths")
         return {**data, "pattern": (r"\A\s*(?P<value>-?\d+(?:\s+-?\d+)*)\s*\Z",)} if lacks else data
 
-    def untried(self) -> Iterator[Problem]:
+    def untried(self, example: str, interface: str) -> Iterator[Problem]:
         """Yield what is missing to try the examples, and where ``ours`` is another value than they show."""
         read = {*WORD_IN_BRACES.findall(f"{self.pattern} {self.json_paths} {self.none} {self.ours}")}
         if lacking := sorted(read - {*self.expected}):
@@ -462,7 +478,7 @@ class LookQuery(Query):
             yield (), "has no 'without'; expected its output where that value is not there, '' if it shows nothing then"
         look = self.look(self._example_words)
         for key, output, is_ours in (
-            ("example", self.example, self.ours),
+            ("example", example, self.ours),
             ("without", self.without or "", not self.ours),
         ):
             try:
@@ -491,5 +507,5 @@ class LookQuery(Query):
         return Look(command_line(self.run, words, is_posix), pattern, path, none, ours)
 
     def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
-        """``value`` and other groups; the words of the example are those of ``expected``."""
+        """Return ``value`` and other groups; the words of the example are those of ``expected``."""
         return {**self._example_words, **self.look(self._example_words).values(output)[0]}

@@ -56,7 +56,7 @@ def explanation(
 
 @dataclass(frozen=True)
 class WhyRule:
-    """A row of the table: where ``needs`` holds, ``sentence`` says why; ``sure`` may depend on the figures."""
+    """A row of the table: if ``needs`` holds, ``sentence`` says why; ``sure`` may depend on figures."""
 
     name: str
     needs: Callable[[Evidence], object]
@@ -270,26 +270,26 @@ class Evidence:
 
     @cached_property
     def line(self) -> tuple[str, float, float]:
-        """The fullest line of those that dropped frames, with the shares of its rate that it carries and gets.
+        """Return the fullest line that dropped frames, and the shares of its rate that it carries and gets.
 
         It gets those too that were certainly dropped when they were to be sent. Another line may be full without loss.
         """
-        rows, tried, carried, got = self.ledger.directions, self.tried, Counter[str](), Counter[str]()
+        directions, tried, carried, got = self.ledger.directions, self.tried, Counter[str](), Counter[str]()
         dropping = {drop.interface for drop in self.ledger.drops if drop.stage is Stage.LEAVING}
-        for row in rows:
+        for row in directions:
             if dropping & {row.egress, ""}:
                 carried[row.egress] += row.forwarded
                 dropped = sum(drop.frames for drop in row.drops_at(Stage.LEAVING))
                 got[row.egress] += row.forwarded + max(0, min(row.lost, dropped))
         # bits that a line carries while the offered frames are sent; a port without a link has a rate of 0
-        seconds = sum(row.offered for row in rows) / tried.offered_pps if tried.offered_pps else 0.0
+        seconds = sum(row.offered for row in directions) / tried.offered_pps if tried.offered_pps else 0.0
         share = l1_bits(tried.frame_bytes) / bits if (bits := tried.link_bps * seconds) > 0 else 0.0
         lines = [(name, share * frames, share * got[name]) for name, frames in carried.items()]
         return max(lines, key=lambda line: line[1], default=("", 0.0, 0.0))
 
     @cached_property
     def discipline(self) -> Drop:
-        """Frames lost at a queueing discipline, which is the meaning; "": they are few, or it is the system's own."""
+        """Return the frames lost at the discipline that ``meaning`` names; "": few, or the system's own one."""
         drop = self.ledger.largest(QDISC_DROPS)
         enough = self.ledger.are_most(drop.frames) or self.limits_sending(drop.frames)
         kind = discipline_of(drop.meaning) if enough and drop.frames > self.left / 2 else ""
@@ -329,7 +329,7 @@ class Evidence:
     # -- who was busy
 
     def no_time(self) -> bool:
-        """Return whether workers have no time left for lost frames; those busy with others have taken none of these."""
+        """Return whether the workers that serve the losing interfaces have no time left."""
         workers = self.workers
         served = {place.interface for name in workers.busy for place in workers.placed.get(name, ())}
         serve = not workers.placed or workers.steering or not self.losing.isdisjoint(served)
@@ -337,7 +337,7 @@ class Evidence:
 
     @cached_property
     def uneven(self) -> str:
-        """How unevenly workers are busy, in words; "" where none is full, or no other one has time."""
+        """Say how unevenly workers are busy; "" if none is full, or no other one has time."""
         shares, idle = self.workers.shares, self.workers.idle
         if not (self.no_time() and idle):
             return ""
@@ -347,14 +347,14 @@ class Evidence:
 
     @cached_property
     def time_left(self) -> str:
-        """How busy workers are while frames are lost on arrival, in words; "" where one may have no time left."""
+        """Say how busy workers are while frames are lost on arrival; "" if one may have no time left."""
         shares = self.workers.shares
         if not (self.arrived() and 0 < len(shares) == len(self.workers.idle)):
             return ""
         return f"frames are lost on arrival while the busiest worker is {max(shares.values()):.0%} busy"
 
     def lock(self) -> str:
-        """Name the lock that busy cores may wait for: such cores are as busy as those that work. "": none is known."""
+        """Name the lock that cores may wait for, as busy as those that work; "": none is known."""
         other, cores = self.facts.other, len(self.workers.busy) if self.arrived() else 0
         if self.freebsd is None or self.freebsd >= 13:
             return ""
@@ -368,22 +368,22 @@ class Evidence:
 
     @cached_property
     def bus(self) -> tuple[float, str]:
-        """The fullest bus of the cards by which lost frames enter: its share, and in words; 0: one was not read."""
+        """Return the fullest bus by which lost frames enter: its share, and in words; 0: one was not read."""
         buses = [self._bus_of(nic) for nic in self.facts.nics if nic.interface in self.losing]
         known = [bus for bus in buses if bus is not None]
         return max(known) if 0 < len(known) == len(self.losing) else (0.0, "the bus was not read")
 
     def _bus_of(self, nic: NicFacts) -> tuple[float, str] | None:
         """Return the least share of the PCIe link of one card that frames take, in words too; None: not read."""
-        rows, width, speed = self.ledger.directions, nic.pcie_width, nic.pcie_speed
+        directions, width, speed = self.ledger.directions, nic.pcie_width, nic.pcie_speed
         # ports of a card differ in the function only, behind the last dot
         card_of = {card.interface: (card.pci_address or "").rpartition(".")[0] for card in self.facts.nics}
-        forwarded, card = sum(row.forwarded for row in rows), card_of[nic.interface]
+        forwarded, card = sum(row.forwarded for row in directions), card_of[nic.interface]
         if not width or not speed or not card or not forwarded:
             return None
         # each direction of the bus by itself: what the card takes in goes up, what it sends comes down
-        up = sum(row.forwarded for row in rows if card_of.get(row.ingress) == card)
-        down = sum(row.forwarded for row in rows if card_of.get(row.egress) == card)
+        up = sum(row.forwarded for row in directions if card_of.get(row.ingress) == card)
+        down = sum(row.forwarded for row in directions if card_of.get(row.egress) == card)
         # PCIe 1 and 2 code 8 bits in 10, later ones 128 in 130
         bps = 1e9 * width * speed * (0.8 if speed in (2.5, 5.0) else 128 / 130)
         data = self.tried.frame_bytes - FCS

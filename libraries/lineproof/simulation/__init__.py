@@ -49,7 +49,7 @@ ALLOWED_OF = {
 
 
 class InjectedFault(Config):
-    """One fault: ``at`` s after the ``start``-th start of traffic from now on (0: at once, without a start).
+    """One fault, ``at`` s after the ``start``-th start of traffic from now on (0: at once).
 
     ``every``: again after each later start. ``for``: how many s it lasts; ``at`` and ``for`` are by the testbed's
     clock. ``hold``: real seconds, like the limits that it exceeds. ``port``: the generator's, None for both; of a
@@ -104,7 +104,7 @@ class InjectedFault(Config):
 
 
 def parse_fault(kind: str, **words: Any) -> InjectedFault:
-    """The fault that a keyword's arguments describe. Raises ConfigError."""
+    """Return the fault that a keyword's arguments describe. Raises ConfigError."""
     try:
         return InjectedFault.model_validate({"kind": kind, **words})
     except ValidationError as error:
@@ -158,7 +158,7 @@ class LossBursts(Config):
 
 
 class WarmUp(Config):
-    """The router is slower by the ratio ``dip`` in the first ``seconds`` of traffic after its configuration."""
+    """The router is slower by ``dip`` in the first ``seconds`` of traffic after its configuration."""
 
     dip: Share
     seconds: Annotated[float, Field(gt=0, le=3600)]

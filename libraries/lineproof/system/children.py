@@ -50,7 +50,7 @@ def is_handed_on(name: str) -> bool:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a program: what is handed on of this process's own, and *more* as it is.
+    """Return a program's environment: the harmless part of this process's, and *more* as it is.
 
     A secret that a program needs has to be named in *more*.
     """
@@ -59,12 +59,12 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def users_environment() -> dict[str, str]:
-    """This process's whole environment, for a program that runs in the user's own name: Robot, the bench's commands."""
+    """Return the whole environment, for a program in the user's own name: Robot, the bench's commands."""
     return _importing(os.environ)
 
 
 def _importing(given: Mapping[str, str]) -> dict[str, str]:
-    """*given*, with this package on Python's path, also where it is not installed."""
+    """Return *given* with this package on Python's path, also if it is not installed."""
     # an installed one is found anyway, and site-packages must not come before the standard library
     if str(LIBRARIES) in (sysconfig.get_path("purelib"), site.getusersitepackages()):
         return dict(given)
@@ -72,18 +72,18 @@ def _importing(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def python(module: str, *words: str) -> tuple[str, ...]:
-    """The command that runs *module* in this interpreter. ``-P``: nothing is imported from the current folder."""
+    """Return the command that runs *module* here. ``-P``: imports nothing from the current folder."""
     return (sys.executable, "-P", "-m", module, *words)
 
 
 def find_program(program: str) -> str | None:
-    """The absolute path of *program*, from PATH or :data:`SBIN_FOLDERS`; never one of the current folder."""
+    """Return the path of *program* in PATH or :data:`SBIN_FOLDERS`, never in the current folder."""
     folders = [*os.environ.get("PATH", os.defpath).split(os.pathsep), *SBIN_FOLDERS]
     return shutil.which(program, path=os.pathsep.join(filter(os.path.isabs, folders)))
 
 
 class Child(subprocess.Popen[bytes]):
-    """A program that shall end with its standard input; *options* as of :class:`subprocess.Popen`. Raises OSError.
+    """A program that has to end with its standard input; *options* of :class:`subprocess.Popen`.
 
     It has a session of its own: no Ctrl-C of a terminal ends it before its owner, who ends it in order. *env*: default
     :func:`environment`.
@@ -105,7 +105,7 @@ class Child(subprocess.Popen[bytes]):
                 self.stdin.flush()
 
     def line(self, limit: float) -> bytes:
-        """Return the next line that it writes. Raises TimeoutError after *limit* s, EOFError where none can come."""
+        """Return the next line that it writes. Raises TimeoutError after *limit* s, EOFError at its end."""
         until = time.monotonic() + limit
         while b"\n" not in self._received:
             if self.stdout is None or self.stdout.closed:
@@ -163,7 +163,7 @@ def run(
 
 
 def become(argv: Sequence[str]) -> NoReturn:
-    """Replace this process by *argv*, an absolute path first; it keeps the folder and the user's environment."""
+    """Replace this process by *argv*, an absolute path first, with the same folder and environment."""
     os.execve(argv[0], list(argv), users_environment())  # noqa: S606  (no shell)
 
 
@@ -171,7 +171,7 @@ def become(argv: Sequence[str]) -> NoReturn:
 
 
 def requirement(extra: str) -> str:
-    """Return what pip takes to install Lineproof with *extra*, for example ``lineproof[bench] @ file:///srv/lineproof``.
+    """Return pip's words for Lineproof with *extra*: ``lineproof[bench] @ file:///srv/lineproof``.
 
     The source is read from ``direct_url.json`` (PEP 610); an index leaves none, and the name alone is returned.
     """

@@ -15,12 +15,12 @@ from .ssh_shell import Dialogue, Result, Shell, first_line, plain_text
 
 
 class CommandChannel(Config):
-    """How a machine takes commands, and what it says.
+    """A machine's way to take commands, and its words for what it refuses.
 
     ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``
     they are typed at a prompt. ``refused``: expressions that are found in the output of a command that was refused;
     ``prints``: all that a command of a change may print where none is; ``gone``: in that of a line of an ``undo`` that
-    has nothing to undo; ``ignore``: is no part of what it shows.
+    has nothing to undo; ``refusals``: examples of these outputs; ``ignore``: is no part of what it shows.
     """
 
     channel: Literal["posix", "exec", "terminal"] = "exec"
@@ -28,6 +28,7 @@ class CommandChannel(Config):
     refused: tuple[Expression, ...] = ()
     prints: Expression | None = None
     gone: tuple[Expression, ...] = ()
+    refusals: tuple[str, ...] = ()
     ignore: Expression | None = None
     limit: Annotated[float, Field(ge=1, le=120)] = 10.0
     """Seconds that a command may take."""
@@ -38,11 +39,11 @@ class CommandChannel(Config):
         return "the machine"
 
     def refusal_in(self, output: str) -> str:
-        """The line of *output* that says that the command was refused; "": it was not."""
+        """Return the line of *output* that says that the command was refused; "": it was not."""
         for text in self.refused:
-            if found := compiled(text).search(output):
-                start = output.rfind("\n", 0, found.start()) + 1
-                return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
+            if match := compiled(text).search(output):
+                start = output.rfind("\n", 0, match.start()) + 1
+                return output[start : match.end()].strip() + output[match.end() :].partition("\n")[0].rstrip()
         return ""
 
     @property
@@ -60,7 +61,7 @@ def is_cut(command: str, text: str) -> bool:
 
 
 def whole(command: str, text: str) -> str:
-    """*text*, the answer to *command*. Raises TestbedError if it is cut."""
+    """Return *text*, the answer to *command*. Raises TestbedError if it is cut."""
     if is_cut(command, text):
         last = first_line(text[-80:])
         raise TestbedError(f"the router's answer to '{command}' is not complete: '{last}'; run again")
@@ -68,7 +69,7 @@ def whole(command: str, text: str) -> str:
 
 
 class CommandRefused(TestbedError):
-    """The router did not run a command. ``why``: the reason without the command; ``output``: all that it printed."""
+    """The router refused a command. ``why``: the reason alone; ``output``: all that it printed."""
 
     def __init__(self, message: str, why: str, output: str = "") -> None:
         super().__init__(message)
@@ -98,18 +99,18 @@ class ShellCommands:
         self.limit = line.limit
 
     def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
-        """*argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
-        words = list(argv)
-        if self._sudo and (changes or words[0] not in UNPRIVILEGED):
-            words = ["sudo", "-n", *words]
-        return shlex.join(words)
+        """Return *argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
+        arguments = list(argv)
+        if self._sudo and (changes or arguments[0] not in UNPRIVILEGED):
+            arguments = ["sudo", "-n", *arguments]
+        return shlex.join(arguments)
 
     def as_given(self, line: str, changes: bool = False) -> str:
         """Return *line*, of a description, as the router is given it."""
         return self.quoted(shlex.split(line), changes) if self.line.is_posix else line
 
     def show(self, line: str, limit: float | None = None, partial: bool = False, ends: bool = True) -> str:
-        """Return what the command *line* of a description shows. Raises CommandRefused, not of a *partial* answer.
+        """Return the answer to *line* of a description. Raises CommandRefused, but not if it may be *partial*.
 
         *ends*: it has to end with a line's end.
         """
@@ -136,13 +137,18 @@ class ShellCommands:
         if not self.line.is_posix:
             getattr(self._shell, "close", lambda: None)()
 
+    def leave_mode(self) -> None:
+        """Log out of a terminal that shows another prompt than after its login: its configuration is open."""
+        if getattr(self._shell, "is_in_a_mode", False):
+            self.reset()
+
     def plain(self, output: str) -> str:
         """Return *output* as text, without what is no part of an answer."""
         text = plain_text(output)
         return compiled(self.line.ignore).sub("", text) if self.line.ignore else text
 
     def _refusal(self, command: str, status: int, output: str) -> CommandRefused:
-        """The error that the router did not run *command*, whose *output* says why."""
+        """Return the error that the router did not run *command*; *output* says why."""
         if status == 1 and self._client in command.split()[:3] and not output.startswith("sudo:"):
             # a command that the router itself refuses has status 0
             why = f"{self.line.title} does not answer{f': {output}' if output else ''}"
@@ -158,11 +164,11 @@ class ShellCommands:
         )
 
     def answer(self, line: str) -> Result:
-        """Return whatever comes of *line*, also where it is refused. Raises TestbedError only if the shell does."""
+        """Return the result of *line*, also a refusal. Raises TestbedError only if the shell does."""
         return self._shell(self.as_given(line), self.limit)
 
     def pipe(self, *commands: tuple[str, ...], seconds: float) -> Result:
-        """Run *commands*, each of which reads what the one before writes; they take *seconds* and a limit's time.
+        """Run *commands* as a pipe for at most *seconds* more than the usual limit.
 
         The status is the last one's. Raises TestbedError only if the shell does.
         """
@@ -170,7 +176,7 @@ class ShellCommands:
         return self._shell(f"sh -c {shlex.quote(line)}", seconds + self.limit)
 
     def run_unchecked(self, command: str, limit: float | None = None, stdin: str = "") -> str:
-        """Return what a quoted *command* prints, whose end may be missing. Raises CommandRefused by status or words."""
+        """Return the output of a quoted *command*, perhaps cut. Raises CommandRefused by status or words."""
         result = self._shell(command, self.limit if limit is None else limit, *([stdin] if stdin else []))
         refused = self.line.refusal_in(result.stdout) or self.line.refusal_in(result.stderr)
         if result.status != 0 or refused:

@@ -32,14 +32,14 @@ def cpu_seconds(processes: Iterable[int]) -> float:
 
 
 def soft_interrupt_threads() -> tuple[int, ...]:
-    """The kernel threads ``ksoftirqd`` of this machine, which do what soft interrupts leave undone."""
+    """Return the kernel threads ``ksoftirqd``, which do the work that soft interrupts leave undone."""
     return tuple(
         process.pid for process in psutil.process_iter(["name"]) if process.info["name"].startswith("ksoftirqd/")
     )
 
 
 def soft_interrupts_apart(root: Path = Path("/")) -> bool | None:
-    """Return whether this kernel keeps interrupts' time out of tasks', by its configuration; None: not known."""
+    """Return whether this kernel counts interrupts apart from tasks; None: its configuration is unknown."""
     for path in (root / "proc/config.gz", root / f"boot/config-{platform.release()}"):
         try:
             text = path.read_bytes()
@@ -58,14 +58,14 @@ def soft_interrupt_seconds() -> float:
 def frames_sent(process: int) -> int:
     """Frames that all interfaces of the network namespace of *process* have sent. Raises TestbedError."""
     try:
-        rows = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
-        return sum(int(row.partition(":")[2].split()[9]) for row in rows if row.partition(":")[0].strip() != "lo")
+        interfaces = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
+        return sum(int(row.partition(":")[2].split()[9]) for row in interfaces if row.partition(":")[0].strip() != "lo")
     except (OSError, IndexError, ValueError) as error:
         raise TestbedError(f"the interfaces of process {process} cannot be read: {error}") from None
 
 
 def with_children(process: int) -> tuple[int, ...]:
-    """*process* and all its descendants. Raises TestbedError if it has ended."""
+    """Return *process* and all its descendants. Raises TestbedError if it has ended."""
     try:
         return (process, *(child.pid for child in psutil.Process(process).children(recursive=True)))
     except psutil.Error:
@@ -94,5 +94,5 @@ def steal_percent(before: Mapping[str, float], after: Mapping[str, float]) -> fl
 
 
 def steal_text(percent: float | None) -> str:
-    """``1.2 %``, or ``not known``."""
+    """Return the share as ``1.2 %``, or ``not known``."""
     return "not known" if percent is None else f"{percent:.1f} %"

@@ -24,7 +24,7 @@ CACHE_ELSEWHERE = "set XDG_CACHE_HOME to another folder of yours that can be wri
 
 
 def runtime_folder() -> Path:
-    """``$XDG_RUNTIME_DIR/lineproof``, else, where that is no folder of this user, ``/tmp/lineproof-<uid>``.
+    """Return ``$XDG_RUNTIME_DIR/lineproof``, or ``/tmp/lineproof-<uid>`` if that is not this user's.
 
     Mode 0700. Raises TestbedError where that path is not a folder of this user alone, or cannot be made.
     """
@@ -33,7 +33,7 @@ def runtime_folder() -> Path:
 
 
 def state_folder(part: str) -> Path:
-    """*part* of ``$XDG_STATE_HOME/lineproof``, else ``~/.local/state/lineproof``: a reboot leaves it.
+    """Return *part* of ``$XDG_STATE_HOME/lineproof`` or ``~/.local/state/lineproof``: a reboot leaves it.
 
     Mode 0700. Raises as :func:`runtime_folder`.
     """
@@ -41,7 +41,7 @@ def state_folder(part: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """``$XDG_CACHE_HOME/lineproof``, else ``~/.cache/lineproof``. Mode 0700. Raises as :func:`runtime_folder`."""
+    """Return ``$XDG_CACHE_HOME/lineproof`` or ``~/.cache/lineproof``. Raises as :func:`runtime_folder`."""
     return _private_folder(_users("XDG_CACHE_HOME", ".cache", CACHE_ELSEWHERE), CACHE_ELSEWHERE)
 
 
@@ -59,7 +59,7 @@ def _users(variable: str, default: str, elsewhere: str) -> Path:
 
 
 def _own_folder(variable: str) -> Path | None:
-    """The folder that *variable* names, if it is this user's: under sudo it may be the one of who called it."""
+    """Return the folder that *variable* names if it is this user's: under sudo it may be the caller's."""
     folder = Path(os.environ.get(variable, ""))
     return folder if folder.is_absolute() and folder.is_dir() and folder.stat().st_uid == os.getuid() else None
 

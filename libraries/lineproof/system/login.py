@@ -35,11 +35,11 @@ class Secrets:
     plain: Set[str] = field(default_factory=frozenset, repr=False, compare=False)
 
     def get(self, name: str) -> str:
-        """The secret *name*, or ""."""
+        """Return the secret *name*, or ""."""
         return self.given.get(name) or os.environ.get(name, "")
 
     def read(self, name: str, what: str) -> str:
-        """The secret *name*; *what*: ``password for the router``. Raises TestbedError if nothing has it."""
+        """Return the secret *name*; *what*: ``password for the router``. Raises TestbedError if it is not set."""
         if secret := self.get(name):
             return secret
         if name in self.plain:
@@ -95,7 +95,7 @@ Fingerprints = Annotated[
 
 
 class Login(Config):
-    """SSH to ``address`` with the key in a file or in the secret ``key_from``, or the password ``password_from``.
+    """SSH to ``address``, with a key (``key`` or secret ``key_from``) or a password (``password_from``).
 
     What ends in ``from`` is the name of a secret: an environment variable, or Robot's variable of type Secret.
     ``passphrase_from``: the key's; without it ssh-agent has to hold such a key. A public key as ``key``: ssh-agent
@@ -132,12 +132,12 @@ class Login(Config):
 
     @property
     def where(self) -> str:
-        """``address:port``, for messages."""
+        """Return ``address:port``, for messages."""
         through = f" through {self.jump.where}" if self.jump else ""
         return f"{self.address}:{self.port}{through}"
 
     def masked(self, text: str) -> str:
-        """*text* with ``***`` in place of this login's secrets, which a machine may have echoed."""
+        """Return *text* with ``***`` in place of this login's secrets, which a machine may have echoed."""
         names = filter(None, (self.password_from, self.passphrase_from, self.key_from))
         shown = self._secrets.masked(text, names)
         return self.jump.masked(shown) if self.jump else shown
@@ -165,14 +165,14 @@ class Login(Config):
 
 
 def login_at(value: Any) -> Any:
-    """Give the login ``ssh`` in *value*, keys of a machine, the machine's ``address``, before they are checked."""
+    """Give the login ``ssh`` among a machine's keys the machine's ``address``, before they are checked."""
     if isinstance(value, dict) and "address" in value and isinstance(value.get("ssh"), dict):
         return {**value, "ssh": {"address": value["address"], **value["ssh"]}}
     return value
 
 
 class HostSettings(Config):
-    """Where commands run: at ``address`` by the login ``ssh``; without them on this machine."""
+    """The machine where commands run: ``address`` by the login ``ssh``, or else this one."""
 
     address: HostName | None = None
     ssh: Login | None = None

@@ -87,7 +87,7 @@ class Namespace:
 
 
 def inside(namespace: str | None, *, bound: bool = False) -> tuple[str, ...]:
-    """Return the words before a command that run it in *namespace*, a path (None or "": here). Raises TestbedError.
+    """Return the words before a command that run it in *namespace*, a path, or here. Raises TestbedError.
 
     It sees the machine's own processes. *bound*: it ends with the namespace, at the latest; the process that is
     started waits for it and does not hand on signals.
@@ -125,7 +125,7 @@ exit "$status"
 
 
 def kept_within(namespace: str, argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command that runs *argv* until its input ends, and then kills it, and all that runs in *namespace*.
+    """Return a command that runs *argv* until its input ends, then kills it and all in *namespace*.
 
     That includes the namespace's holder. *namespace* "": nothing but the program that *argv* becomes.
     """
@@ -145,8 +145,8 @@ def configure(namespace: str | None, *commands: str) -> None:
 
 def program(name: str) -> str:
     """Return the path of a program of :data:`PACKAGES`. Raises TestbedError."""
-    if found := children.find_program(name):
-        return found
+    if path := children.find_program(name):
+        return path
     raise TestbedError(f"the program '{name}' is missing; install the package {PACKAGES[name]}")
 
 
@@ -171,7 +171,7 @@ def enter_namespace(netns: str | None) -> None:
 
 
 def run_in_namespace(netns: str | None, work: Callable[[], T]) -> T:
-    """The result of *work*, called in a thread inside *netns*: its sockets belong there, the caller does not move.
+    """Return the result of *work*, called in a thread inside *netns*, to which its sockets belong.
 
     Called here where *netns* is None or "".
     """

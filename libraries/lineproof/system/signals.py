@@ -29,7 +29,7 @@ def interrupt_words(number: int) -> str:
 
 
 def handle_ending(handler: Handler | int) -> dict[int, Any]:
-    """Handle the signals of ENDING; returns the former handlers. A hang-up that is ignored (``nohup``) stays so."""
+    """Handle the signals of ENDING, but no ignored hang-up (``nohup``); return the former handlers."""
     before: dict[int, Any] = {number: signal.getsignal(number) for number in ENDING}
     if before[signal.SIGHUP] is signal.SIG_IGN:
         del before[signal.SIGHUP]
@@ -40,7 +40,7 @@ def handle_ending(handler: Handler | int) -> dict[int, Any]:
 
 @contextmanager
 def termination_as_interrupt() -> Iterator[None]:
-    """The first signal of ENDING raises Interrupted: traffic is stopped, ports are released, the router is restored.
+    """Raise Interrupted at the first signal of ENDING, so that traffic stops and the router is restored.
 
     Further ones are ignored, because all that follows has a limit.
     """
@@ -59,16 +59,16 @@ def _raise_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def let_go_of_terminal() -> None:
-    """Write nowhere where nobody reads any more: each write to a terminal that was closed would be an error."""
+    """Write nowhere if nobody reads any more: a write to a closed terminal is an error."""
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
             descriptor = -1 if stream is None else stream.fileno()
         except (OSError, ValueError):
             continue
-        found = select.poll()
+        poller = select.poll()
         if descriptor >= 0:
-            found.register(descriptor, 0)
-        if any(event & (select.POLLHUP | select.POLLERR) for _, event in found.poll(0)):
+            poller.register(descriptor, 0)
+        if any(event & (select.POLLHUP | select.POLLERR) for _, event in poller.poll(0)):
             empty = os.open(os.devnull, os.O_WRONLY)
             os.dup2(empty, descriptor)
             os.close(empty)

@@ -69,7 +69,7 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
         return ""  # else a shell is opened, and some routers have one channel in all
 
     def open(self, limit: float = LOGIN_LIMIT) -> Self:
-        """Log in within *limit* s, also again after :meth:`close`. Raises TestbedError, never with a secret in it."""
+        """Log in within *limit* s, also after :meth:`close`. Raises TestbedError, never with a secret."""
         self.client = client = self._get_client()
         try:
             run_in_worker_thread(partial(self._log_in, client), limit, "the login")
@@ -115,13 +115,13 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
 
     @property
     def is_open(self) -> bool:
-        """Return whether it is logged in, as far as is known: a link that broke is open until a command sees it."""
+        """Return whether it is logged in, as far as is known: only a command sees that a link broke."""
         link = self.client.get_transport()
         # a login that was given up may go on in its thread
         return link is not None and (link.is_authenticated() or not link.is_active())
 
     def host_keys(self) -> tuple[str, str]:
-        """Return the fingerprints of the key that the machine has shown, and of its key of the first kind that it has.
+        """Return the fingerprints of the shown key, and of the machine's key of the first kind that it has.
 
         First in paramiko's order: whichever of its keys who logs in knows, the second one is the same. A machine that
         was asked for another one is asked for it once, by new keys for the same link (RFC 4253 section 9); where that
@@ -144,14 +144,14 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
         return self._host_keys
 
     def session(self, limit: float) -> paramiko.Channel:
-        """A new channel, opened within *limit* s. Raises EOFError where it is not logged in, and paramiko's errors."""
+        """Open a channel within *limit* s. Raises EOFError if it is not logged in, and paramiko's errors."""
         transport = self.client.get_transport()
         if transport is None:
             raise EOFError("it is not logged in")
         return transport.open_session(timeout=limit)
 
     def run(self, command: str, limit: float, stdin: bytes = b"") -> tuple[bytes, bytes, int]:
-        """Both outputs and the exit status of *command*, whose standard input is *stdin* and ends, where there is any.
+        """Return outputs and exit status of *command*; *stdin*: its standard input, if there is any.
 
         Raises CommandUnfinished after *limit* s or :data:`LARGEST_OUTPUT`, paramiko's errors, OSError and EOFError for
         a broken connection.
@@ -189,7 +189,7 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
 
 
 class _Client(paramiko.SSHClient):
-    """paramiko's client below a connection. It tries one credential: not ``none``, other keys or an empty answer."""
+    """paramiko's client, which tries one credential only: not ``none``, other keys or an empty answer."""
 
     usual_kinds: Sequence[str] = ()
     """The kinds of host keys in paramiko's own order."""
@@ -249,7 +249,7 @@ class _Client(paramiko.SSHClient):
         return link
 
     def authenticate(self, transport: paramiko.Transport) -> None:
-        """Log in, or leave it to a second connection, which is asked for the password. Raises as :meth:`connect`."""
+        """Log in, or leave it to a second connection for the password. Raises as :meth:`connect`."""
         user, reason = self._login.user, ""
         try:
             if self._key is not None:
@@ -284,7 +284,7 @@ class _Client(paramiko.SSHClient):
         )
 
     def _answer(self, title: str, instructions: str, prompts: Sequence[tuple[str, bool]]) -> list[Any]:
-        """The password, to one question that hides its answer; every other question ends the login."""
+        """Return the password for one question that hides its answer; every other question ends the login."""
         if not prompts:
             return []
         question, shown = prompts[0]
@@ -296,7 +296,7 @@ class _Client(paramiko.SSHClient):
 
 
 def _reason(error: Exception) -> str:
-    """The reason of *error* in words, without paramiko's ``[Errno None]``."""
+    """Return the reason of *error* in words, without paramiko's ``[Errno None]``."""
     if isinstance(error, NotInTime):
         return f"it took longer than {LOGIN_LIMIT:g} s"
     inner = error.errors.values() if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError) else (error,)
@@ -320,7 +320,7 @@ class NotInTime(TestbedError):
 
 
 def run_in_worker_thread(function: Callable[[], T], limit: float, what: str) -> T:
-    """The result of *function*, called in a worker thread, within *limit* s.
+    """Return the result of *function*, called in a worker thread, within *limit* s.
 
     Raises what *function* raised, or NotInTime where *what* took too long; the thread then goes on by itself.
     """

@@ -42,7 +42,7 @@ _FIX = "fix 'key' in the testbed file"
 
 
 def private_key(login: Login, who: str) -> paramiko.PKey | None:
-    """Return the key that *login* to *who* names, as ssh-agent holds it if need be; None: it names a password.
+    """Return the key that *login* to *who* names, if need be from ssh-agent; None: it names a password.
 
     Raises TestbedError, which never contains a secret.
     """
@@ -90,7 +90,7 @@ def _content(path: Path) -> bytes:
 
 
 def _held_by_agent(public: Path | None, problem: str) -> paramiko.PKey:
-    """Return the key with the half in the file *public* as ssh-agent holds it. Raises TestbedError: *problem*."""
+    """Return ssh-agent's key for the half in the file *public*. Raises TestbedError: *problem*."""
     # ValueError, SSHException: what listens there speaks no agent's language
     with contextlib.suppress(OSError, ValueError, paramiko.SSHException):
         blob = PublicBlob.from_file(str(public)).key_blob
@@ -101,7 +101,7 @@ def _held_by_agent(public: Path | None, problem: str) -> paramiko.PKey:
 
 
 def make_key(path: Path) -> str:
-    """Write a new Ed25519 key to *path*; returns its public half, ``ssh-ed25519 AAAA…``. Raises TestbedError."""
+    """Write a new Ed25519 key to *path*; return its half ``ssh-ed25519 AAAA…``. Raises TestbedError."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     write_whole(path, private, ELSEWHERE, 0o600)
@@ -115,17 +115,17 @@ _SIGNATURES = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
 
 
 def host_name(host: str, port: int) -> str:
-    """A host as ``known_hosts`` writes it: ``[host]:2222``, or ``host`` where the port is 22."""
+    """Return a host as ``known_hosts`` writes it: ``[host]:2222``, or ``host`` where the port is 22."""
     return (host if port == 22 else f"[{host}]:{port}").lower()
 
 
 def write_known_hosts(path: Path, host: str, port: int, public: str) -> None:
-    """Write a ``known_hosts`` file with one server's *public* key, ``ssh-ed25519 AAAA…`` with or without a comment."""
+    """Write a ``known_hosts`` file with one server's *public* key, ``ssh-ed25519 AAAA… comment``."""
     write_whole(path, f"{host_name(host, port)} {' '.join(public.split()[:2])}\n", ELSEWHERE)
 
 
 def known_keys(login: Login) -> Mapping[int, paramiko.PKey]:
-    """Return the host keys that the ``known_hosts`` file has for the machine of *login*, by the number of the line.
+    """Return the keys in ``known_hosts`` for the machine of *login*, by the number of the line.
 
     Its name is there as it is, or hashed; a line with a pattern is of no host. Raises TestbedError.
     """
@@ -161,15 +161,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 class HostKeyCheck(paramiko.MissingHostKeyPolicy):
-    """Lets a client log in only where the host shows a key that the testbed file or its known_hosts file holds."""
+    """Lets a client log in only to a host whose key the testbed file or its known_hosts file holds."""
 
     def __init__(self, login: Login, machine: str) -> None:
-        """*machine*: the host in words. Raises TestbedError for a file that cannot be read."""
+        """Read the known keys; *machine*: the host in words. Raises TestbedError for an unreadable file."""
         self._login, self._machine = login, machine
         self._known = {} if login.host_key else known_keys(login)
 
     def in_order(self, kinds: Sequence[str]) -> list[str]:
-        """*kinds* of signatures, those of the known keys first: a host with several keys shows one that is known."""
+        """Return *kinds* of signatures, known keys' first, so that a host with several shows a known one."""
         known = [key.get_name() for key in self._known.values()]
         first = {name for kind in known for name in _SIGNATURES.get(kind, (kind,))}
         return sorted(kinds, key=lambda kind: kind not in first)

@@ -51,26 +51,35 @@ _SEQUENCE = re.compile(
 
 
 class Dialogue(Config):
-    """How a command line that needs a terminal talks. ``prompt``, ``pager``: match the whole last line.
+    """The talk of a command line in a terminal. ``prompt``, ``pager``: match the whole last line.
 
-    ``prompts``: examples of the prompt. ``answer``: to the pager. ``first``: commands after the login, as ``terminal
-    length 0``.
+    ``prompts``, ``pagers``: examples of them. ``answer``: to the pager. ``first``: commands after the login, as
+    ``terminal length 0``.
     """
 
     prompt: Expression
     prompts: Annotated[tuple[str, ...], Field(min_length=1)]
     pager: Expression | None = None
+    pagers: tuple[str, ...] = ()
     answer: Annotated[str, Field(min_length=1)] = " "
     first: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _check_prompts(self) -> Dialogue:
-        pattern = compiled(self.prompt)
-        for example in self.prompts:
-            if not pattern.fullmatch(example.rstrip()):
-                raise ValueError(f"'prompt' does not match all of '{shortened(example)}', which is in 'prompts'")
-        if pattern.fullmatch(""):
-            raise ValueError("'prompt' matches an empty line; expected an expression of what a prompt ends with")
+    def _check_examples(self) -> Dialogue:
+        if (self.pager is None) is not (self.pagers == ()):
+            raise ValueError("'pager' and 'pagers', examples of its last line, go together; expected both or none")
+        for key, text, examples, others in (
+            ("prompt", self.prompt, self.prompts, self.pagers),
+            ("pager", self.pager, self.pagers, self.prompts),
+        ):
+            matches = compiled(text or "(?!)").fullmatch
+            for example in examples:
+                if not matches(example.rstrip()):
+                    raise ValueError(f"'{key}' does not match all of '{shortened(example)}', which is in '{key}s'")
+            for example in ("", *others):
+                if matches(example.rstrip()):
+                    shown = f"'{shortened(example)}'" if example else "an empty line"
+                    raise ValueError(f"'{key}' matches {shown}; expected an expression of a {key}, and nothing else")
         return self
 
 
@@ -116,7 +125,7 @@ class SshShell:
         self._one_by_one = threading.Lock()
 
     def end_by(self, moment: float) -> None:
-        """Let logins and commands take until *moment* of the monotonic clock at most, whatever their own limits are."""
+        """End logins and commands at *moment* of the monotonic clock, whatever their own limits are."""
         self._deadline = moment
 
     def open(self) -> None:
@@ -126,6 +135,11 @@ class SshShell:
 
     def _within(self, limit: float) -> float:
         return max(0.0, min(limit, self._deadline - time.monotonic()))
+
+    @property
+    def is_in_a_mode(self) -> bool:
+        """Return whether the terminal is at another prompt than at its login."""
+        return self._terminal is not None and self._terminal.prompt != self._terminal.first_prompt
 
     def close(self) -> None:
         """Log out. May be repeated."""
@@ -160,7 +174,7 @@ class SshShell:
         return result
 
     def _execute(self, command: str, limit: float, stdin: str) -> tuple[bytes, bytes, int]:
-        """Run it in a worker thread, where no interrupt of the main thread can be taken for an error of the link."""
+        """Run it in a worker thread, where an interrupt of the main thread looks like no error of the link."""
         with self._one_by_one:
             try:
                 if self._dialogue is None:
@@ -195,9 +209,12 @@ class SshTerminal:
         self._channel.settimeout(limit)
         self._channel.get_pty("vt100", WIDTH, HEIGHT)
         self._channel.invoke_shell()
+        self.prompt = ""
+        """The last prompt, and that of the login."""
         self._read_to_prompt("the login", until, echoed=False)
         for command in dialogue.first:
             self.run(command, until - time.monotonic())
+        self.first_prompt = self.prompt
 
     def run(self, command: str, limit: float) -> str:
         """Return what *command* writes within *limit* s, without its echo, the prompt, and the pager's words."""
@@ -215,7 +232,7 @@ class SshTerminal:
             left -= len(self._channel.recv(1 << 16)) or left
 
     def _read_to_prompt(self, what: str, until: float, echoed: bool) -> str:
-        """All that comes before the next prompt, as text. *echoed*: the prompt is after the line that was typed."""
+        """Return the text before the next prompt. *echoed*: it comes after the line that was typed."""
         received, written = bytearray(), 0
         while True:
             last = _last_line(received)
@@ -226,6 +243,7 @@ class SshTerminal:
             wait = max(0.0, until - time.monotonic())
             if not select.select([self._channel], [], [], min(wait, QUIET) if at_prompt else wait)[0]:
                 if at_prompt:
+                    self.prompt = last
                     return plain_text(bytes(received[: received.rfind(b"\n") + 1]).decode(errors="replace"))
                 shown = f" (its last line is '{shortened(last, 60)}'; {_REMEDY})" if last else ""
                 raise CommandUnfinished(f"{what} came to no prompt within its time{shown}")
@@ -248,7 +266,7 @@ def _last_line(received: bytearray) -> str:
 
 
 def plain_text(text: str) -> str:
-    r"""*text* as a terminal shows it: without control sequences, with what ``\r`` and ``\b`` write over."""
+    r"""Return *text* as a terminal shows it: no control sequences, and ``\r`` and ``\b`` write over."""
     plain = _SEQUENCE.sub("", text).replace("\0", "").replace("\x07", "")
     return "\n".join(map(_written_over, re.sub(r"\r+\n", "\n", plain).split("\n")))
 
@@ -270,7 +288,7 @@ def _written_over(line: str) -> str:
 
 
 def without_echo(text: str, command: str, prompt: re.Pattern[str]) -> str:
-    """*text* without the line that is *command* as it was typed, at a *prompt* or alone, and what came before it.
+    """Return *text* after the line that echoes *command*, typed at a *prompt* or alone.
 
     A line that only ends with the command is an answer to it: ``% Unknown command: show x``.
     """
@@ -283,5 +301,5 @@ def without_echo(text: str, command: str, prompt: re.Pattern[str]) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank, for a message."""
+    """Return the first line that is not blank, for a message."""
     return shortened(next((line.strip() for line in plain_text(text).splitlines() if line.strip()), ""))

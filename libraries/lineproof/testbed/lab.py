@@ -47,7 +47,7 @@ class LabPlace:
 
     @classmethod
     def acquire(cls, settings: LabSettings, testbed: str, say: Say = silent) -> LabPlace:
-        """The place that *settings* ask for; waits for it. Raises TestbedError where it is not to be had in time."""
+        """Wait for the place that *settings* ask for, and return it. Raises TestbedError if it stays taken."""
         place = cls(settings, testbed, say)
         try:
             place._wait()
@@ -94,11 +94,11 @@ class LabPlace:
 
     def power_cycle(self, power: PowerCycleSettings) -> str:
         """Switch its power off and on, by labgrid's own client; returns what was done. Raises TestbedError."""
-        words = ["-x", self._settings.coordinator, "-p", self.name, "power", "cycle", "-t", f"{power.off:g}"]
-        words += ["--name", power.resource] if power.resource is not None else []
+        argv = ["-x", self._settings.coordinator, "-p", self.name, "power", "cycle", "-t", f"{power.off:g}"]
+        argv += ["--name", power.resource] if power.resource is not None else []
         what = f"the power of labgrid's place '{self.name}'"
         try:
-            command = children.python("labgrid.remote.client", *words)
+            command = children.python("labgrid.remote.client", *argv)
             done = children.run(command, LIMIT + power.off, env=children.environment(self._user))
         except (OSError, children.TimeoutExpired) as error:
             raise TestbedError(f"{what} could not be switched: {error}") from None
@@ -132,7 +132,7 @@ _TagValue = Annotated[str, BeforeValidator(lambda value: str(value) if isinstanc
 
 
 class PowerCycleSettings(Config):
-    """How labgrid switches a router that hangs off and on.
+    """Labgrid's way to switch a router that hangs off and on.
 
     ``resource``: the name of the place's power resource, where it has several. ``off``: s without power. ``boot``: s
     that the router may take until it answers over SSH again.

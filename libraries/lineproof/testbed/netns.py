@@ -54,7 +54,7 @@ def start_netns(
     *,
     bypass: bool,
 ) -> TestbedFacts:
-    """Make the namespaces and start the TRex server, and sshd if there is a router; returns the testbed's facts.
+    """Make the namespaces, start the TRex server and a router's sshd, and return the testbed's facts.
 
     ``local_ports``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the ports are
     the two ends of one cable. Raises TestbedError if this machine or this user cannot make namespaces, ConfigError for
@@ -122,7 +122,7 @@ def start_embedded(
     speeds: Sequence[float],
     local_ports: tuple[int, int] = (0, 0),
 ) -> Mapping[str, Any]:
-    """Start the embedded server on the ports of *topology*; returns what it says of itself. Raises TestbedError.
+    """Start the embedded server on the ports of *topology*, and return its facts. Raises TestbedError.
 
     *speeds* in bit/s; *local_ports*: its TCP ports, 0: a free one.
     """
@@ -145,7 +145,7 @@ def start_embedded(
 
 
 def home_of_trex(testbed: str = "netns") -> Path:
-    """The TRex installation that the environment variable TREX_HOME names. Raises TestbedError."""
+    """Return the TRex installation that the environment variable TREX_HOME names. Raises TestbedError."""
     named = os.environ.get(HOME_VARIABLE, "")
     if not named:
         raise TestbedError(
@@ -170,7 +170,7 @@ with 4096 (38 MB for each port and direction) none.
 
 
 def config_text(ports: Sequence[tuple[str, str, str]], name: str, speed: float) -> str:
-    """Return the file's text. *ports*: Linux interface, its MAC address, and the one that it sends to, without ARP.
+    """Return the file's text. *ports*: Linux interface, its MAC address, and the one that it sends to.
 
     *name* tells two servers on one machine apart; *speed*: bit/s that every port reports. The server uses the last CPU.
     """
@@ -201,7 +201,7 @@ CONTROL = "control"
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """One veth pair: ``port`` of the generator, number ``index``, in ``namespace``, to an interface of the router."""
+    """A veth pair from ``port`` number ``index`` of the generator, in ``namespace``, to the router."""
 
     index: int
     port: str
@@ -213,7 +213,7 @@ class Cable:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Namespaces, by their paths, and the cables between them, until :meth:`close` or the end of this process.
+    """Namespaces, by path, and the cables between them, until :meth:`close` or this process's end.
 
     ``generator``: "" where each port has a namespace of its own; ``router``: "" where there is none. ``namespaces``:
     the router's last.

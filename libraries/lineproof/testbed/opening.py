@@ -42,7 +42,7 @@ from .waiting_time import Say, WaitProgress, silent
 
 @dataclass(eq=False)
 class OpenTestbed:
-    """An open testbed. :meth:`close` it; if its owner is killed instead, it closes by itself within seconds.
+    """An open testbed. :meth:`close` it; if its owner is killed, it closes by itself within seconds.
 
     ``belongings``: what was started for it, and what is given back when it closes. ``host``: of its generator, as it
     was read before anything was started; None where there is no way to it. ``lab``: labgrid's place that it is, None if
@@ -65,7 +65,7 @@ class OpenTestbed:
         return all(program.status() is None for program in self.belongings.programs)
 
     def problems(self) -> tuple[str, ...]:
-        """A sentence for each of the testbed's processes that ended since it was opened, and why it is not ours."""
+        """Return a sentence for each process that ended since the opening, and why the place is not ours."""
         ended = [problem for program in self.belongings.programs for problem in program.problems()]
         return (*ended, *(self.lab.problems() if self.lab else ()))
 
@@ -202,7 +202,7 @@ def read_host(shell: Shell) -> RouterFacts:
 def hardware_facts(
     testbed: HardwareSettings, platform: Platform, software: str, secrets: Secrets = ENVIRONMENT
 ) -> TestbedFacts:
-    """The facts in the testbed's file."""
+    """Return the facts in the testbed's file."""
     interfaces = platform.software[software].interfaces
     sides = tuple(side.of_router(name) for name, side in zip(interfaces, testbed.cabled_sides, strict=False))
     return TestbedFacts(

@@ -87,10 +87,10 @@ class Program(ABC):
 
     @abstractmethod
     def close(self) -> str:
-        """End it and wait for that; returns "", or a sentence where it had to be killed. Harmless when repeated."""
+        """End it and wait; return "", or a sentence if it had to be killed. Harmless when repeated."""
 
     def problems(self) -> tuple[str, ...]:
-        """A sentence where it ended by itself."""
+        """Return a sentence if it ended by itself."""
         status = self.status()
         if self._closed or status is None:
             return ()
@@ -124,7 +124,7 @@ class Program(ABC):
 
 
 class TestbedProcess(Program):
-    """A process that is ready once it is made. Raises TestbedError, with the process ended, where it is not.
+    """A process that is ready once it is made; if it is not, it is ended, and TestbedError raised.
 
     *specification*: a JSON object, its first line on standard input, which then stays open: its end asks the process to
     end, so a killed owner leaves none. ``ends_with_parent`` in it: the process may ask for a signal then, too.
@@ -183,7 +183,7 @@ class TestbedProcess(Program):
         return said
 
     def ask(self, request: Mapping[str, Any]) -> None:
-        """Send *request* and wait for its answer. Raises TestbedError where that is an error, or does not come."""
+        """Send *request* and wait for its answer. Raises TestbedError if that is an error, or does not come."""
         while self.hear() is not None:
             pass
         self._child.send(json.dumps(request))
@@ -216,7 +216,7 @@ class Belongings:
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of its keys and logs, made when it is first asked for, and removed after all that is kept then.
+        """Return the folder of its keys and logs, made at the first call, and removed after all kept then.
 
         Raises TestbedError where the runtime folder is not ours, or cannot be written.
         """

@@ -99,12 +99,12 @@ Ratio = Annotated[float, Field(ge=0, lt=1)]
 
 def _checked_next_hop(value: str) -> str:
     try:
-        found = ipaddress.ip_address(value)
+        address = ipaddress.ip_address(value)
     except ValueError:
-        found = None
-    if found is None or found.is_multicast or found.is_unspecified or "%" in value:
+        address = None
+    if address is None or address.is_multicast or address.is_unspecified or "%" in value:
         raise ValueError("is no address of one machine; expected for example 100.65.1.1 or 2001:db8:1::1")
-    return str(found)
+    return str(address)
 
 
 def _checked_interface(value: str) -> str:
@@ -125,7 +125,7 @@ SimulatedNic = Literal["i40e", "ice", "ixgbe", "mlx5", "virtio"]
 
 
 class SideSettings(Config):
-    """One side of the router. ``address`` with prefix length; ``peer``, the generator's port; ``network`` behind it.
+    """One side of the router: ``address`` with prefix length, and the ``network`` behind its ``peer``.
 
     ``peer_mac``: default the one that the generator reports for its port. ``next_hop``: the router's address, IPv4 or
     IPv6, that the port asks for the destination MAC address of its frames; default: the server's gateway, or
@@ -139,7 +139,7 @@ class SideSettings(Config):
     next_hop: Annotated[str, AfterValidator(_checked_next_hop)] | None = None
 
     def of_router(self, interface: str, peer_mac: str = "") -> Side:
-        """Return the side at the router's *interface*. *peer_mac*: of the generator's port, where the file has none."""
+        """Return the side at the router's *interface*; *peer_mac*: the port's, if the file has none."""
         return Side(interface, self.address, self.peer, self.peer_mac or peer_mac, self.network)
 
     @model_validator(mode="after")
@@ -151,7 +151,7 @@ class SideSettings(Config):
 
 
 def default_side(index: int) -> SideSettings:
-    """The default of side *index*, from 0.
+    """Return the default of side *index*, from 0.
 
     Each side has a link in 100.65.0.0/16. Behind it are the addresses of its port pair's traffic: 16.0.0.0/8 and
     48.0.0.0/8 for the first pair, one further for each pair after that (:data:`..profiles.PAIR_STEP`).
@@ -162,12 +162,12 @@ def default_side(index: int) -> SideSettings:
 
 
 def next_hops(ports: Iterable[int], sides: Iterable[SideSettings]) -> dict[int, str]:
-    """``next_hop`` of those *sides* that have one, by the port in the same place."""
+    """Return ``next_hop`` of those *sides* that have one, by the port in the same place."""
     return {port: side.next_hop for port, side in zip(ports, sides, strict=False) if side.next_hop is not None}
 
 
 class ToleranceSettings(Config):
-    """How far a generator may be from its load, and how busy: keys of :class:`Tolerance`."""
+    """The distance that a generator may have from its load, and its CPU's: keys of :class:`Tolerance`."""
 
     under: Ratio = Tolerance().under
     over: Ratio = Tolerance().over
@@ -216,7 +216,7 @@ class CommonSettings(Config):
 
     @property
     def pair_count(self) -> int:
-        """The number of port pairs that are cabled to the router."""
+        """Return the number of port pairs that are cabled to the router."""
         return 1
 
     @property
@@ -226,11 +226,11 @@ class CommonSettings(Config):
 
     @property
     def generator_type(self) -> str:
-        """The generator's ``type``: the embedded server is a TRex server to all who use it."""
+        """Return the generator's ``type``: the embedded server is a TRex server to all who use it."""
         return str(getattr(getattr(self, "generator", None), "type", DEFAULT))
 
     def tolerances(self) -> Tolerance:
-        """The tolerance of trials on this testbed."""
+        """Return the tolerance of trials on this testbed."""
         return Tolerance(**self.tolerance.model_dump(), ends_in_time=not self.sends_late_frames)
 
     @property
@@ -251,12 +251,12 @@ class LocalSettings(CommonSettings):
 
     @property
     def pair_count(self) -> int:
-        """The key ``pairs``."""
+        """Return the key ``pairs``."""
         return self.pairs
 
 
 class SimulatedSettings(LocalSettings):
-    """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of real time.
+    """A forwarding model behind an embedded TRex server. ``clock_speed``: its seconds per real second.
 
     ``noise``: what differs from trial to trial (:class:`..habits.Noise`), drawn from ``seed``; None: nothing does.
     ``rx_queues`` per port: default the platform's. ``set_up`` frames take the routes of IPv4.
@@ -291,7 +291,7 @@ class NetnsSettings(LocalSettings):
 
 
 class HardwareSettings(CommonSettings):
-    """A testbed of hardware: nothing is started, except a TRex server if the generator's ``start`` asks for it.
+    """A testbed of hardware: nothing is started, but a TRex server if the generator has ``start``.
 
     ``generator``: of any kind; the model that reads a file has the kind's own keys.
 
@@ -306,7 +306,7 @@ class HardwareSettings(CommonSettings):
 
     @property
     def trex(self) -> TrexGeneratorSettings | None:
-        """The generator, if it is a TRex server."""
+        """Return the generator, if it is a TRex server."""
         return self.generator if isinstance(self.generator, TrexGeneratorSettings) else None
 
     @property
@@ -364,7 +364,7 @@ KINDS: Mapping[str, type[Testbed] | type[PoolSettings]] = {
 
 
 def read_testbed(folder: Folder, name: str) -> Testbed:
-    """The testbed *name* of *folder*. Raises ConfigError naming file, line, key and remedy.
+    """Return the testbed *name* of *folder*. Raises ConfigError naming file, line, key and remedy.
 
     Relative paths in the file start at its folder; ``~`` is the user's home.
     """
@@ -456,7 +456,7 @@ class Misfit:
 
 
 def network_misfits(testbed: Testbed, profile: Profile, bidirectional: bool, pairs: int = 1) -> Iterator[Misfit]:
-    """Each ``network`` of *testbed* that does not hold the addresses to which *profile* is sent through its side.
+    """Yield each ``network`` of *testbed* without all addresses to which *profile* is sent there.
 
     With ``prepare: configure`` these networks are the routes that the router gets. Labels are no addresses; those of a
     user's own frames are not looked at here, but by frames that have to come through.
@@ -478,7 +478,7 @@ def network_misfits(testbed: Testbed, profile: Profile, bidirectional: bool, pai
 
 
 def _expected(side: int, addresses: AddressRange) -> str:
-    """The side's default network, if it holds *addresses*; else the smallest that does."""
+    """Return the side's default network, if it holds *addresses*; else the smallest that does."""
     usual = ipaddress.IPv4Network(default_side(side).network)
     first, last = (ipaddress.IPv4Address(end) for end in (addresses.first, addresses.last))
     length = 32 - (int(first) ^ int(last)).bit_length()

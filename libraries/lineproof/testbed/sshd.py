@@ -29,7 +29,7 @@ PRIVILEGE_SEPARATION = "/run/sshd"
 
 
 def start(belongings: Belongings, namespace: str, name: str = "ssh") -> Login:
-    """Start a server with sessions inside *namespace*, its files in the folder *name*. Raises TestbedError."""
+    """Start a server with sessions in *namespace* and files in the folder *name*. Raises TestbedError."""
     folder = belongings.folder / name
     argv, login = prepare(folder, namespace)
     log, listens = belongings.folder / f"{name}d.log", (folder / PID_FILE).stat
@@ -62,7 +62,7 @@ def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], Login]:
 
 
 def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
-    """``sshd_config(5)``: one user, by key only, nothing but sessions. *pam*: needed for an account that is locked."""
+    """Return ``sshd_config(5)``: one user, by key, sessions only. *pam*: for a locked account."""
     quoted = {name: f'"{folder / name}"' for name in ("host_ed25519", "authorized_keys", "session", PID_FILE)}
     lines = (
         f"ListenAddress {HOST}:{port}",
@@ -89,11 +89,11 @@ def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
 
 
 def free_port() -> int:
-    """A TCP port of loopback that is free now."""
+    """Return a TCP port of loopback that is free now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
-        found: int = probe.getsockname()[1]
-        return found
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _write(path: Path, text: str, mode: int) -> None:
@@ -103,7 +103,7 @@ def _write(path: Path, text: str, mode: int) -> None:
 def _is_locked(user: str) -> bool:
     """Return whether the account's password is locked: sshd accepts such a user only with PAM."""
     try:
-        rows = [line.split(":") for line in Path("/etc/shadow").read_text().splitlines()]
+        entries = [line.split(":") for line in Path("/etc/shadow").read_text().splitlines()]
     except OSError:
         return False
-    return any(row[0] == user and row[1].startswith("!") for row in rows if len(row) > 1)
+    return any(row[0] == user and row[1].startswith("!") for row in entries if len(row) > 1)

@@ -69,7 +69,7 @@ def start_over_ssh(belongings: Belongings, login: Login, home: str, command: str
 
 
 def start_in_namespace(belongings: Belongings, namespace: str, home: Path, config: str) -> None:
-    """Start a server in software mode in *namespace*, whose API answers there at TRex's port. Raises TestbedError."""
+    """Start a server in software mode in *namespace*, with its API at TRex's port. Raises TestbedError."""
     path = belongings.folder / "trex_cfg.yaml"
     path.write_text(config)
     # the watchdog ends a server whose threads had to wait on a busy machine
@@ -88,7 +88,7 @@ def start_in_namespace(belongings: Belongings, namespace: str, home: Path, confi
 
 
 class _RemoteServer(Program):
-    """*command* in a terminal of the host of *login*; ready once *answers* raises neither OSError nor TestbedError.
+    """A *command* in a terminal at *login*, ready once *answers* raises no OSError or TestbedError.
 
     Raises TestbedError, with the command ended, where it is not within :data:`LIMIT`. Its output is kept in memory.
     """

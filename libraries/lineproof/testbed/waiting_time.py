@@ -39,7 +39,7 @@ Seconds = Annotated[float, BeforeValidator(_seconds), Field(ge=0, le=7 * 86400)]
 
 
 class WaitProgress:
-    """Lines about one wait of at most *limit* s: the first at once, the next when it is for something else, or later.
+    """Lines about a wait of at most *limit* s: one at once, and one for each new reason or some time.
 
     *subject*: what is waited for, ``testbed 'lab'``.
     """

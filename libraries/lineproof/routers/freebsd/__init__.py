@@ -47,13 +47,13 @@ class FreeBsd(Router):
     def identify(self) -> Mapping[str, str]:
         """Return the kernel; on pfSense also its version."""
         kernel = self._commands.show("uname -a")
-        words = kernel.split()
-        if len(words) < 3:
+        parts = kernel.split()
+        if len(parts) < 3:
             raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
-        facts = {"software": words[0], "kernel": kernel.strip(), "version": words[2]}
+        facts = {"software": parts[0], "kernel": kernel.strip(), "version": parts[2]}
         command, pattern = _described("machine")["_pfsense"]
         if version := matched(pattern, self._commands.shown(command)):
-            facts |= {"software": "pfSense", "version": version, "operating system": f"{words[0]} {words[2]}"}
+            facts |= {"software": "pfSense", "version": version, "operating system": f"{parts[0]} {parts[2]}"}
         return facts
 
     def facts(self) -> RouterFacts:
@@ -169,7 +169,7 @@ class FreeBsd(Router):
 
 
 def _subtree(interface: str) -> str | None:
-    """Return the ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None for a name without a number.
+    """Return the ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None: its name has no number.
 
     mlxen's device is the card with all its ports, so its driver names a port's after the interface: ``hw.mlxen0``.
     """
@@ -180,7 +180,7 @@ def _subtree(interface: str) -> str | None:
 
 
 def sysctl_values(text: str, interface: str = "") -> dict[str, str]:
-    """Return the values that ``sysctl NAME …`` shows, by name; those of *interface* without its subtree in front."""
+    """Return the values that ``sysctl`` shows by name, or those of *interface* without its subtree."""
     below = re.escape(f"{_subtree(interface)}.") if interface else ""
     return dict(re.findall(rf"^{below}([^\s:]+): *(.*?) *$", text, re.MULTILINE))
 
@@ -192,7 +192,7 @@ def _served_cpus(text: str, interface: str) -> dict[int, int]:
 
 
 def pci_address(text: str) -> str | None:
-    """Return the address in ``ix0@pci0:3:0:0:`` or ``dbsf=pci0:3:0:0`` (decimal numbers) as Linux writes it."""
+    """Return the decimal address in ``ix0@pci0:3:0:0:`` or ``dbsf=pci0:3:0:0`` as Linux writes it."""
     parts = re.search(r"(?:^[a-z]\w*@|\bdbsf=)pci(\d{1,5}):(\d{1,3}):(\d{1,2}):([0-7])\b", text, re.MULTILINE)
     return None if parts is None else "{:04x}:{:02x}:{:02x}.{:x}".format(*map(int, parts.groups()))
 
@@ -215,24 +215,24 @@ class Thread:
 def parse_top(text: str) -> tuple[Thread, ...]:
     """Return the threads of the last display but those that idle, the busiest first."""
     last = text[max(0, text.rfind("last pid:")) :]
-    rows = (_THREAD.fullmatch(line) for line in last.splitlines() if len(line) <= _LONGEST_ROW)
-    threads = (Thread(row[3], int(row[1]), min(1.0, float(row[2]) / 100)) for row in rows if row)
+    matches = (_THREAD.fullmatch(line) for line in last.splitlines() if len(line) <= _LONGEST_ROW)
+    threads = (Thread(row[3], int(row[1]), min(1.0, float(row[2]) / 100)) for row in matches if row)
     return tuple(sorted((one for one in threads if not re.match(r"\[?idle\b", one.name)), key=lambda one: -one.share))
 
 
 def processor_ticks(values: Mapping[str, str]) -> list[Mapping[str, int]]:
     """Return the ticks of each processor by state, ``softirq`` for interrupts; nothing if they are others."""
-    words = values.get(TIMES, "").split()
-    if len(words) % len(_STATES) or not all(re.fullmatch(r"\d{1,19}", word) for word in words):
+    counts = values.get(TIMES, "").split()
+    if len(counts) % len(_STATES) or not all(re.fullmatch(r"\d{1,19}", word) for word in counts):
         return []
-    own = (map(int, words[at : at + len(_STATES)]) for at in range(0, len(words), len(_STATES)))
+    own = (map(int, counts[at : at + len(_STATES)]) for at in range(0, len(counts), len(_STATES)))
     return [dict(zip(_STATES, numbers, strict=True)) for numbers in own]
 
 
 def seconds_between(
     before: Sequence[Mapping[str, int]], after: Sequence[Mapping[str, int]], hertz: int
 ) -> float | None:
-    """Return the seconds between two readings of ticks, *hertz* a second; None: not read, or they went backwards."""
+    """Return the seconds between two readings of ticks, *hertz* a second; None: not read, or it went back."""
     passed = [sum(new.values()) - sum(old.values()) for old, new in zip(before, after, strict=False)]
     if not hertz or len(before) != len(after) or min(passed, default=0) < 0:
         return None
@@ -240,7 +240,7 @@ def seconds_between(
 
 
 def _busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
-    """Return those of *threads* that took at least one per cent of processor *cpu*; several of a name together."""
+    """Return the threads that took 1 % of processor *cpu* or more, those of one name added together."""
     shares: dict[str, float] = {}
     for one in threads:
         if one.cpu == cpu and one.share >= 0.01:
@@ -250,8 +250,8 @@ def _busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
 
 def interrupts(text: str) -> Mapping[str, int]:
     """Return the interrupts since boot that ``vmstat -i`` shows, by name, as ``irq273: igb1:que 0``."""
-    rows = re.finditer(r"^(\S[^\n]*?) +(\d{1,20}) +\d{1,12}$", text, re.MULTILINE)
-    return {row[1]: int(row[2]) for row in rows if row[1] != "Total"}
+    matches = re.finditer(r"^(\S[^\n]*?) +(\d{1,20}) +\d{1,12}$", text, re.MULTILINE)
+    return {row[1]: int(row[2]) for row in matches if row[1] != "Total"}
 
 
 def queue_cpus(
@@ -267,5 +267,5 @@ def queue_cpus(
     port = re.search(r"\bport=(\d{1,2})\b", device.get("%location", ""))
     if port and re.fullmatch(r"t\dnex\d+", device.get("%parent", "")):
         queue, base = rf"{device['%parent']}:{int(port[1]):x}a([0-9a-f]{{1,3}})", 16
-    rows = (re.fullmatch(rf"irq(\d{{1,6}}): {queue}", name) for name in names)
-    return {int(row[2], base): ran[row[1]] for row in rows if row and row[1] in ran}
+    matches = (re.fullmatch(rf"irq(\d{{1,6}}): {queue}", name) for name in names)
+    return {int(row[2], base): ran[row[1]] for row in matches if row and row[1] in ran}

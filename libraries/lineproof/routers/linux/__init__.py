@@ -31,6 +31,7 @@ from ..described import Router, Words
 _QDISCS = "tc -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS, _SOFTNET = "/proc/uptime", "/proc/stat", "/proc/interrupts", "/proc/net/softnet_stat"
 _LOAD = (_STAT, _SOFTNET, "/proc/softirqs", _INTERRUPTS, _UPTIME)
+_CLOCK = r"\A([0-9]+\.[0-9]+) [0-9]+\.[0-9]+\s*\Z"
 _HANDLED = "frames"
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
@@ -46,8 +47,8 @@ class Linux(Router):
         known = {name: answers.facts(facts) for name, facts in asked.items()}
         interrupts, affinity, _ = answers.ask(f"cat {_INTERRUPTS}", _AFFINITY, _IRQBALANCE).values()
         # processors that each interrupt goes to; where the kernel does not show it, those that it may go to
-        rows = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", affinity, re.MULTILINE)
-        cpus_of = {int(irq): cpus for irq, kind, cpus in sorted(rows, key=lambda row: row[1], reverse=True)}
+        affinities = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", affinity, re.MULTILINE)
+        cpus_of = {int(irq): cpus for irq, kind, cpus in sorted(affinities, key=lambda row: row[1], reverse=True)}
         nics, placement = list[NicFacts](), list[Placement]()
         for name, card in known.items():
             bus = card.get("_bus") or card.get("_device", "")
@@ -94,8 +95,8 @@ class Linux(Router):
         after = answers.ask(*commands)
         old, new = (_files(output[commands[0]]) for output in (before, after))
         answers.unread |= {path: "no such file" for path, text in new.items() if not text and new[_UPTIME]}
-        passed = _uptime(new[_UPTIME]) - _uptime(old[_UPTIME])
-        seconds = passed if passed > 0 else None
+        started, ended = (float(matched(_CLOCK, files[_UPTIME]) or "nan") for files in (old, new))
+        seconds = ended - started if ended > started else None
         softnet = rates(_softnet(old[_SOFTNET]), _softnet(new[_SOFTNET]), seconds)
         counters = {name: rate for name, rate in softnet.items() if rate > 0 and not name.startswith(_HANDLED)}
         queues: list[QueueLoad] = []
@@ -119,7 +120,7 @@ class Linux(Router):
         )
 
     def contexts(self, scope: str, sides: Sequence[Side], frames: FrameKinds, given: Words) -> Iterator[Words]:
-        """Yield also what the kernel changes by itself where it begins to forward, and how ethtool names settings."""
+        """Yield also words for changes that the kernel makes by itself, and for ethtool's settings."""
         family, _, what = scope.partition(" ")
         if what in ("links", "switch"):
             yield from self._forwarding(family, what)
@@ -149,8 +150,8 @@ class Linux(Router):
             yield from ({"link": name} for name in re.findall(r"^\d+: ([^:@\s]+)", listed, re.MULTILINE))
         else:
             # 'net.ipv4.conf.eth1/5.forwarding = 1' is set by 'net/ipv4/conf/eth1.5/forwarding=1'
-            rows = (line.partition(" = ") for line in listed.splitlines())
-            assigned = (f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}" for name, _, value in rows)
+            settings = (line.partition(" = ") for line in listed.splitlines())
+            assigned = (f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}" for name, _, value in settings)
             yield {"also": " ".join(filter(_IS_RESET.fullmatch, assigned))}
 
     def read(self) -> Telemetry:
@@ -172,7 +173,7 @@ _OFFLOADS = {
 
 
 def _offload_words(offload: str, shown: str) -> Words:
-    """Return how ``ethtool -k`` names *offload*, and the words of ``ethtool -K`` that set what it has *shown*."""
+    """Return *offload*'s name in ``ethtool -k``, and the words of ``ethtool -K`` that restore *shown*."""
     feature = _OFFLOADS[offload]
     # a card may have some parts of tso on and others off
     names = r"^\s+(tx-tcp[\w-]*)" if offload == "tso" else rf"^({feature})"
@@ -185,46 +186,36 @@ def _offload_words(offload: str, shown: str) -> Words:
 
 
 def _files(text: str) -> dict[str, str]:
-    """Return the files of _LOAD in what grep prints, each line behind its file's path; "" for one that lacks."""
-    contents = dict.fromkeys(_LOAD, "")
-    for line in text.splitlines(keepends=True):
-        path, _, row = line.partition(":")
-        if path in contents:
-            contents[path] += row
-    return contents
+    """Return the files of _LOAD in grep's output, whose lines begin with a path; "": the file is missing."""
+    return {path: "".join(re.findall(rf"^{path}:(.*\n?)", text, re.MULTILINE)) for path in _LOAD}
 
 
 def _ticks(text: str) -> dict[int, Mapping[str, int]]:
-    """``/proc/stat``: ticks of 10 ms of each processor in each state; guests are in user and nice."""
-    rows = re.finditer(r"^cpu(\d{1,5})((?: \d{1,19}){8,10})$", text, re.MULTILINE)
-    return {int(row[1]): dict(zip(_STATES, map(int, row[2].split()), strict=False)) for row in rows}
+    """Read ``/proc/stat``: ticks of 10 ms of each processor in each state; guests are in user and nice."""
+    matches = re.finditer(r"^cpu(\d{1,5})((?: \d{1,19}){8,10})$", text, re.MULTILINE)
+    return {int(row[1]): dict(zip(_STATES, map(int, row[2].split()), strict=False)) for row in matches}
 
 
 def _softnet(text: str) -> dict[str, int]:
     """Return what each processor has counted, by name and processor; older kernels do not number the rows."""
     lines = re.findall(r"^[0-9a-f]{8}(?: [0-9a-f]{8}){2,}$", text, re.MULTILINE)
-    rows = [[int(word, 16) for word in line.split()] for line in lines]
+    counted = [[int(word, 16) for word in line.split()] for line in lines]
     names = _HANDLED, BACKLOG_FULL, "softnet time squeeze"
-    numbered = [(row[12] if len(row) > 12 else at, row) for at, row in enumerate(rows)]
+    numbered = [(row[12] if len(row) > 12 else at, row) for at, row in enumerate(counted)]
     return {f"{name} CPU {cpu}": row[at] for cpu, row in numbered for at, name in enumerate(names)}
 
 
-def _uptime(text: str) -> float:
-    """``/proc/uptime``: s since boot; NaN if it was not read."""
-    return float(matched(r"\A([0-9]+\.[0-9]+) [0-9]+\.[0-9]+\s*\Z", text) or "nan")
-
-
 def _interrupt_rows(text: str) -> tuple[tuple[int, ...], dict[int, tuple[tuple[int, ...], str]]]:
-    """``/proc/interrupts``: the processors, and interrupt -> its counts and its name."""
+    """Read ``/proc/interrupts``: the processors, and interrupt -> its counts and its name."""
     title, _, rest = text.partition("\n")
     cpus = tuple(map(int, re.findall(r"\bCPU(\d{1,6})\b", title)))
     row = rf"^ *(\d{{1,9}}):((?: +\d{{1,20}}){{{len(cpus)}}}) +(?:.* )?(\S+)$"
-    rows = re.findall(row, rest, re.MULTILINE)
-    return cpus, {int(irq): (tuple(map(int, counts.split())), name) for irq, counts, name in rows}
+    interrupts = re.findall(row, rest, re.MULTILINE)
+    return cpus, {int(irq): (tuple(map(int, counts.split())), name) for irq, counts, name in interrupts}
 
 
 def queue_interrupts(table: str, interface: str, device: str) -> dict[int, int]:
-    """``/proc/interrupts``: interrupt -> receive queue of *interface*. *device*: the link to its device, or its name.
+    """Read ``/proc/interrupts``: interrupt -> receive queue of *interface*; *device*: link or name.
 
     ``ixgbe``: eth0-TxRx-3; ``i40e``: i40e-eth0-TxRx-3; ``virtio_net``: virtio2-input.3; ``mlx5``: by PCI address.
     """
@@ -236,13 +227,13 @@ def queue_interrupts(table: str, interface: str, device: str) -> dict[int, int]:
 
 
 def _serving_cpus(before: str, after: str, queues: Mapping[int, int]) -> dict[int, str]:
-    """Receive queue -> the processor whose count of its interrupt rose most between two ``/proc/interrupts``."""
-    (former, old), (cpus, new), found = _interrupt_rows(before), _interrupt_rows(after), dict[int, str]()
+    """Return for each queue the processor whose count of its interrupt rose most between two tables."""
+    (former, old), (cpus, new), serving = _interrupt_rows(before), _interrupt_rows(after), dict[int, str]()
     for irq, queue in queues.items() if cpus == former else ():
         rises = [now - then for now, then in zip(new[irq][0], old.get(irq, ((), ""))[0], strict=False)]
         if rises and max(rises) > 0:
-            found[queue] = f"CPU {cpus[rises.index(max(rises))]}"
-    return found
+            serving[queue] = f"CPU {cpus[rises.index(max(rises))]}"
+    return serving
 
 
 # -- facts
@@ -262,7 +253,7 @@ def _device(interface: str) -> str:
 
 
 def read_machine(answers: Answers) -> dict[str, str]:
-    """Return the facts of the machine itself, as far as they were read; of the cards the list of ``lspci``."""
+    """Return the facts of the machine itself, with the list of ``lspci`` for its cards."""
     return answers.facts(_described("machine"))
 
 
@@ -272,20 +263,20 @@ def link_facts(folder: str) -> dict[str, Fact]:
 
 
 def card_facts(interface: str, known: Mapping[str, str], pci: str, address: str, **own: object) -> NicFacts:
-    """Return what is *known* of the card at *address* and of its PCIe link; *pci*: the list of ``lspci -D``."""
+    """Return the facts of the card at *address*, of those *known*; *pci*: the list of ``lspci -D``."""
     model = (matched(rf"^{re.escape(address)} [^:\n]*: *(.+)", pci) if address else None) or known.get("model")
     return facts_as(NicFacts, known, interface=interface, model=model, **own)
 
 
 def _firewall(answers: Answers) -> str | None:
-    """``on`` with what filters, or ``off``; None where that was not read."""
+    """Return ``on`` with the names of the filters, or ``off``; None: not read."""
     loaded, tables = answers.ask(_FILTERS, _TABLES).values()
     chains = answers.ask(_CHAINS)[_CHAINS] if "nft_do_chain" in loaded else ""
     looked_at, tabled, chained = map(answers.status.get, (_FILTERS, _TABLES, _CHAINS))
     hooks = summarised(re.findall(r"\bhook (prerouting|forward|postrouting|ingress)\b", chains))
     known = {"nftables": hooks, "iptables": summarised(tables.split()) if tabled == 0 else None}
-    if found := [f"{name} ({what})" for name, what in known.items() if what]:
-        return f"on: {', '.join(found)}"
+    if active := [f"{name} ({what})" for name, what in known.items() if what]:
+        return f"on: {', '.join(active)}"
     is_unknown = ("nft_do_chain" in loaded and chained != 0) or ("ipt_do_table" in loaded and tabled != 0)
     if looked_at not in (0, 1) or is_unknown:
         return None
@@ -295,7 +286,7 @@ def _firewall(answers: Answers) -> str | None:
 
 
 def _steered(text: str) -> dict[int, str]:
-    """``rx-0/rps_cpus:00000000,00000006``: receive queue -> ``1,2``; none for one without steering."""
+    """Read ``rx-0/rps_cpus:00000000,00000006``: receive queue -> ``1,2``; none for one without steering."""
     masks: dict[int, str] = {}
     for queue, mask in re.findall(r"rx-(\d{1,4})/rps_cpus:([0-9a-f,]{1,4096}?)(?:, |$)", text):
         bits = int(mask.replace(",", "") or "0", 16)
@@ -325,7 +316,7 @@ _MOST_SETTINGS = 80
 
 
 def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
-    """``tc -s qdisc show``: of each of *interfaces* the root, which counts all below it, and what holds its filters.
+    """Read ``tc -s qdisc show``: each interface's root, which counts all below it, and its filters.
 
     A discipline drops before the interface, whose counts have none of it. The one that limits is named: the first below
     the root that has a rate, else the one that dropped most. ``ingress`` and ``clsact``: what filters drop on arrival,
@@ -342,12 +333,12 @@ def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
             causes.append(Cause(Stage.PASSING, label, at, drops, meaning=f"by filters of tc ({kind})"))
         else:
             shown = [] if kind in _BY_CLASSES else re.sub(r"[^A-Za-z0-9_.%:/ -]", "", settings).split()
-            words = " ".join((kind, *shown))[:_MOST_SETTINGS]
-            queues.setdefault(name, []).append((place, words, drops))
-    for name, rows in queues.items():
+            discipline = " ".join((kind, *shown))[:_MOST_SETTINGS]
+            queues.setdefault(name, []).append((place, discipline, drops))
+    for name, disciplines in queues.items():
         # of a root and its only child the child is named
-        limit = max(rows[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
-        roots = (drops for place, _, drops in rows if place == "root")
+        limit = max(disciplines[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
+        roots = (drops for place, _, drops in disciplines if place == "root")
         meaning = f"{_DISCIPLINE}{limit[1]}"
         causes += [Cause(Stage.LEAVING, QDISC_DROPS, name, drops, meaning=meaning) for drops in roots]
     return causes

@@ -92,7 +92,7 @@ class Vpp(Router):
         )
 
     def work(self) -> Mapping[str, float]:
-        """Return the frames taken, of which VPP's counters are exact without a reset; see :meth:`.Router.work`."""
+        """Return the frames taken by each thread, exact without a reset; see :meth:`.Router.work`."""
         taken = {block.thread: block.taken for block in parse_runtime(self._commands.show(_RUNTIME))}
         return {f"{FRAMES_TAKEN}{name}": frames for name, frames in taken.items() if frames or name != "vpp_main"}
 
@@ -170,7 +170,7 @@ class Vpp(Router):
             yield {"table": "0", **words, "match": match, "out": words["interface"] if words.get("within") else ""}
 
     def clear(self) -> None:
-        """``clear runtime``. Interface counters and errors go on: readers use differences."""
+        """Run ``clear runtime``. Interface counters and errors go on: readers use differences."""
         self._commands.change(_CLEAR)
 
     def read(self) -> Telemetry:
@@ -202,7 +202,7 @@ def _shown(answers: Answers, *commands: str) -> Mapping[str, str]:
 
 
 def worker_load(block: ThreadRuntime, hertz: float) -> WorkerLoad | None:
-    """Return the load of a thread by its clock of *hertz* (0: not known); None: a main thread that took no frames."""
+    """Return a thread's load by its clock of *hertz* (0: unknown); None: a main thread without frames."""
     handled, seconds = [node for node in block.nodes if node.vectors > 0], block.seconds
     if not block.thread.startswith("vpp_wk") and not handled:
         return None
@@ -252,13 +252,13 @@ class ThreadRuntime:
 
     @property
     def seconds(self) -> float:
-        """``time`` with more digits, from VPP's rate: it has five digits and was divided by the exact time."""
+        """Return ``time`` with more digits, from VPP's rate, of five digits, which the exact time divided."""
         exact = self.taken / self.rate_in if self.rate_in else self.time
         return exact if abs(exact - self.time) <= 0.06 else self.time
 
 
 def refusal_by_vpp(command: str, output: str) -> str:
-    """Return the line of *output* in which VPP refuses a ``vppctl …`` within the shell's *command*; "": it does not.
+    """Return the line in which VPP refuses a ``vppctl …`` of the shell's *command*; "": there is none.
 
     It says so with exit status 0, as ``PATH: why``, where the command's words are PATH or abbreviate it, or as
     ``unknown input`` (VPP, src/vlib/cli.c, vlib_cli_dispatch_sub_commands), and of a prefix that is none as ``Invalid
@@ -268,8 +268,8 @@ def refusal_by_vpp(command: str, output: str) -> str:
         refusal = _REFUSED.match(line)
         path = refusal[1].split() if refusal else []
         for after in re.split(r"\bvppctl\b", command)[1:]:
-            words = re.sub(r"\A\s+-s\s*\S+", "", after).replace("'", " ").replace('"', " ").split()
-            abbreviated = len(path) <= len(words) and all(map(str.startswith, path, words))
+            parts = re.sub(r"\A\s+-s\s*\S+", "", after).replace("'", " ").replace('"', " ").split()
+            abbreviated = len(path) <= len(parts) and all(map(str.startswith, path, parts))
             if line.startswith(_REFUSALS) or (path and abbreviated):
                 return line
     return ""
@@ -280,12 +280,12 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     blocks = list[ThreadRuntime]()
     for part in re.split(r"^-{9,}\n", text, flags=re.MULTILINE):
         try:
-            name, seconds, rate, rows = _THREAD.fullmatch(part).groups()  # type: ignore[union-attr]
+            name, seconds, rate, table = _THREAD.fullmatch(part).groups()  # type: ignore[union-attr]
             times, thread = (figure(seconds), figure(rate)), name or "vpp_main"
         except (ValueError, AttributeError):
             shown = first_line(part) or "no output"
             raise TestbedError(f"'{_RUNTIME}' was not understood: '{shown}'") from None
-        nodes = (row for row in rows.splitlines() if row.strip() not in ("", _PENDING))
+        nodes = (row for row in table.splitlines() if row.strip() not in ("", _PENDING))
         blocks.append(ThreadRuntime(thread, *times, tuple(_parse_node(row, thread) for row in nodes)))
     return tuple(blocks)
 
@@ -302,14 +302,14 @@ def _parse_node(row: str, thread: str) -> NodeRuntime:
 def _placement(text: str) -> tuple[Placement, ...]:
     """Read ``show interface rx-placement``: each queue and the thread that serves it."""
     placement, thread = list[Placement](), ""
-    for found in _QUEUE.finditer(text):
-        if found["thread"]:
-            thread = found["thread"]
+    for match in _QUEUE.finditer(text):
+        if match["thread"]:
+            thread = match["thread"]
         elif thread:
-            placement.append(Placement(found["name"], int(found["queue"]), thread))
+            placement.append(Placement(match["name"], int(match["queue"]), thread))
     return tuple(placement)
 
 
 def _pools(text: str) -> list[Mapping[str, str]]:
-    """Read ``show buffers``: name, size (B), total, free and cached (in caches of threads) of each NUMA node's pool."""
+    """Read ``show buffers``: each NUMA node's pool, its size (B), total, free, and in threads' caches."""
     return [row.groupdict() for row in _POOL.finditer(text)]
