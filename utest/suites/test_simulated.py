@@ -104,7 +104,7 @@ def test_the_page_that_allure_makes_shows_a_test_with_what_is_attached(left: Pat
     if not there or subprocess.run([*allure, "allure@3", "--version"], capture_output=True, check=False).returncode:
         pytest.skip("this machine has no 'chromium', no 'npx', or no Allure for it (npx --yes allure@3 --version)")
     (documented,) = re.findall("^npx (.* generate .*)", (robot_run.ROOT / "docs" / "evidence.md").read_text(), re.M)
-    generate = shlex.split(documented.replace("results/<run id>", str(left)))
+    generate = shlex.split(documented.replace("results/RUN", str(left)))
     subprocess.run([*allure, *generate], cwd=tmp_path, capture_output=True, check=True)
     index = tmp_path / "allure-report" / "index.html"
     index.write_text(index.read_text(encoding="utf-8").replace("</body>", CLICKS), encoding="utf-8")

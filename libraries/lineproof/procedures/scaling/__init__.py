@@ -31,7 +31,7 @@ def scale_over(
     run.name, run.words = f"scaling over {axis}", traffic
     if set_up:
         return search_each(run, axis, values, lambda value: traffic, relative_width, run.call(set_up))
-    run.words = " ".join([*values, traffic]).strip()
+    run.words = traffic or " ".join(values)
     each = [" ".join(words) for value in values for words in product(*(word.split("|") for word in value.split()))]
     return search_each(run, axis, each, lambda value: f"{value} {traffic}".strip(), relative_width)
 
