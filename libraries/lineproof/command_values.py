@@ -108,7 +108,7 @@ def filled(command: str, words: Mapping[str, str]) -> str:
 
 def instead_of(word: str, known: Collection[str]) -> str:
     """Return the one of *known* that is like *word*, or all of them, for a message."""
-    return did_you_mean(word, known).strip() or f"expected of {', '.join(known)}"
+    return did_you_mean(word, known).strip() or f"expected one of: {', '.join(known)}"
 
 
 def unknown_words(data: Any, known: Collection[str], place: Location = ()) -> Iterator[Problem]:

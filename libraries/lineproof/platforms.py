@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from .config import Config, did_you_mean, load_config, matching
 from .errors import ConfigError
@@ -65,6 +65,13 @@ class Software(Config):
     about: str = ""
     tuning: Tuning = Tuning()
 
+    @field_validator("interfaces")
+    @classmethod
+    def _check_interfaces(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if twice := [name for at, name in enumerate(value) if name in value[:at]]:
+            raise ValueError(f"'{twice[0]}' is there twice; expected an interface of its own for each port")
+        return value
+
     @property
     def is_black_box(self) -> bool:
         """Return whether nobody logs in to it, and it is judged from outside."""
@@ -119,6 +126,16 @@ class Platform(Config):
     watts: Annotated[float, Field(gt=0)] | None = None
     software: Annotated[Mapping[str, Software], Field(min_length=1)]
     model: Mapping[str, Any] = {}
+
+    @field_validator("software")
+    @classmethod
+    def _check_software(cls, value: Mapping[str, Software], info: ValidationInfo) -> Mapping[str, Software]:
+        ports = info.data.get("ports", {})
+        for key, software in value.items():
+            if ports and len(software.interfaces) > len(ports):
+                counts = f"{len(software.interfaces)} interfaces for {len(ports)} ports"
+                raise ValueError(f"'{key}' has {counts}; expected at most one for each of 'ports'")
+        return value
 
     def cabled(self, names: Sequence[str], path: Path | None = None) -> Self:
         """Return it with only the ports *names*, in this order; with all, if there are none.

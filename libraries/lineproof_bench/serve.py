@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shlex
 import sys
 import time
@@ -106,6 +107,13 @@ def describe(facts: TestbedFacts, cable: bool, configured: bool, nic: str) -> st
     return "\n".join(lines)
 
 
+def tcp_port(text: str) -> int:
+    """Return the TCP port in *text*. Raises ArgumentTypeError; a socket would take a greater one modulo 65536."""
+    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no TCP port; expected 0 to 65535")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lineproof serve", description="Start the embedded bench and keep it running."
@@ -117,8 +125,8 @@ def _parser() -> argparse.ArgumentParser:
     behind = parser.add_mutually_exclusive_group()
     behind.add_argument("--bare", action="store_true", help="leave the router unconfigured: it forwards nothing")
     behind.add_argument("--cable", action="store_true", help="no router: the two ports are connected to each other")
-    parser.add_argument("--rpc-port", type=int, default=4501, help="TCP port of requests, 0 for a free one")
-    parser.add_argument("--pub-port", type=int, default=4500, help="TCP port of events, 0 for a free one")
+    parser.add_argument("--rpc-port", type=tcp_port, default=4501, help="TCP port of requests, 0 for a free one")
+    parser.add_argument("--pub-port", type=tcp_port, default=4500, help="TCP port of events, 0 for a free one")
     return parser
 
 

@@ -142,6 +142,7 @@ def shell(folder: Path, script: str) -> tuple[int, str]:
         (f"LC_ALL=C PYTHONUTF8=0 PYTHONIOENCODING=ascii {CALL} gate ≥", 2, "is no run"),
         (f"ulimit -n 8; {CALL} doctor simulated --platform netgate6100", 1, "Too many open files; raise the limit"),
         (f"ulimit -f 0; {CALL} init mybox 2>&1 | cat", 0, "raise the limit of a file's size ('ulimit -f')"),
+        (f"{CALL} serve --platform netgate6100 --rpc-port 70000", 2, "'70000' is no TCP port; expected 0 to 65535"),
         (f"mkfifo run; {CALL} rejudge run", 2, "'run' is no run"),
         (f"mkdir run; mkfifo run/trials.jsonl; {CALL} gate run", 2, "run/trials.jsonl: is no regular file"),
     ],

@@ -304,7 +304,7 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
         ({"changes": [CHANGE | {"look": LOOK | {"run": "show {networks}"}}]}, "'{networks}' is not known"),
         ({"changes": [CHANGE | {"do": "a {Peer}"}]}, "'{Peer}' is not known .* did you mean 'peer'"),
         ({"changes": [CHANGE | {"for": "router"}]}, "'{peer}' is not known"),
-        ({"changes": [CHANGE | {"for": "everything"}]}, "'everything'; expected of router, interface, side"),
+        ({"changes": [CHANGE | {"for": "everything"}]}, "'everything'; expected one of: router, interface, side"),
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "at most 1 item"),
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": "x"}}]}, "names no 'value'"),
         ({"changes": [CHANGE], "save": ["s"], "restore": ["r"], "look": LOOK | {"run": "{peer}"}}, "is not known"),

@@ -309,7 +309,7 @@ def read(folder: Path, text: str, name: str = "mybox") -> None:
         (("system.up[0]", "system.down"), "'commands.uptime.json_paths.milliseconds': finds nothing"),
         (("90.5", "90"), "'commands.uptime.expected.uptime': the example gives 90.5, not 90"),
         (("uptime: 90", "celsius: 90"), "'commands.uptime.expected.celsius': is no value"),
-        (("milliseconds: ", "jiffies: "), "json_paths.jiffies': names 'jiffies'; expected of years, weeks"),
+        (("milliseconds: ", "jiffies: "), "json_paths.jiffies': names 'jiffies'; expected one of: years, weeks"),
         (("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: '(up\\d'\n"), "position 0 (got '(up\\d')"),
         (("    json_paths: {milliseconds: 'system.up[0]'}\n", ""), "expected one of 'pattern' and 'json_paths'"),
         (
