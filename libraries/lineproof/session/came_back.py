@@ -252,8 +252,8 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
             # few others are told by their number in all (:func:`..core.doubts.foreign_frames`)
             wrong[OTHER] = wrong[OTHER] if wrong[OTHER] > row.foreign + FEW else 0
             readings[f"{EXAMINED}{row.rx_port}"] = looked_at
-            # which of two alike frames came late is not known, so copies may only hide
-            changed = max(changed, min(wrong.total() - wrong[COPIES], row.forwarded))
+            # which of two alike frames came late is not known, and others may be the testbed's: both may only hide
+            changed = max(changed, min(wrong.total() - wrong[COPIES] - wrong[OTHER], row.forwarded))
         if wrong := +wrong:
             kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
             words = f"{name(row)}: of {looked_at} captured frames {kinds}"
