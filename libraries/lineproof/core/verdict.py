@@ -321,7 +321,7 @@ def where_lost(ledger: Ledger) -> str:
         return f"{text}; where {rest:,} were lost is not known: the counter {anew[0]}{more} began anew"
     if not drops:
         # frames that came back changed are in no ledger
-        return f"{text}{_place_of_unexplained(ledger)}" if lost else "no frame is missing"
+        return f"{text}{_place_of_unexplained(ledger)}" if lost > 0 else "no frame is missing"
     if rest < 0:
         return f"{text}; that is {-rest:,} more than were lost, of other traffic or counted twice"
     if rest > lost / 2:

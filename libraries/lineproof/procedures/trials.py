@@ -221,5 +221,7 @@ def _spoilt_text(last: Trial, count: int) -> str:
     if not (problems := last.problems):
         return tried
     slow = any(problem.fault.generator_too_slow for problem in problems if problem.fault is not Fault.UNTIMED)
+    is_changed = any(problem.fault is Fault.CHANGED for problem in problems)
     remedy = "use a faster generator, or state a load it can send" if slow else "fix the testbed and run again"
+    remedy = "look at what the router does to the frames" if is_changed else remedy
     return f"{tried}: {'; '.join(map(str, problems))}; {remedy}"
