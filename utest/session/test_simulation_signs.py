@@ -126,6 +126,7 @@ def test_a_router_whose_rings_are_full_sends_no_frame_twice(words: str, tmp_path
         (MIX, {"what": "length"}, "bytes"),
         (SOAK, {"what": "ttl", "share": 0.02}, "time to live"),
         (LOSES, {"what": "ttl", "share": 0.02}, "time to live"),
+        ("64b 1-flow unidirectional recovers in ≤ 1 s at 10 Mpps", {"what": "payload"}, "payload"),
         (SENTENCE, {"what": "cached"}, "copies"),
         (SENTENCE, {"what": "flow"}, "copies"),
         (SENTENCE, {"what": "lost", "share": 0.02, "spare": True}, "lost 2 %"),

@@ -18,7 +18,7 @@ from ..core.quantity import Requirement
 from ..core.step_down import StepDown
 from ..core.traffic.frame_kinds import refuse_not_forwarded
 from ..core.traffic.profiles import Profile, Traffic
-from ..core.trial import During, Fault, Load, Outcome, Trial, read_trial
+from ..core.trial import EXAMINED, During, Fault, Load, Outcome, Trial, read_trial
 from ..errors import TestbedError
 from ..generators.base import Direction, Generator, Probe, ProbesRefused, directions_of
 from ..generators.streams import MOST_PROBE_GROUPS, probe_size
@@ -173,9 +173,7 @@ class SentTraffic:
         if self._link_was_down:
             self._restore_after_link()
         time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
-        keep = 0
-        if self.examines and during is None and self._content is not None and self._content.is_kept_at_any_load:
-            keep = frames_kept(self._content.profile)
+        keep = self._frames_kept if during is None else 0
         outcome = self._asked(lambda generator: generator.measure(load, duration, during, keep))
         outcome = self.foreign.with_budgets(outcome)
         traffic, probe = self._prepared or (None, None)
@@ -197,12 +195,28 @@ class SentTraffic:
         return read_trial(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """See :meth:`~lineproof.generators.base.Generator.step_down`."""
-        return self._asked(lambda generator: generator.step_down(first, seconds, second, after, every))
+        """See :meth:`~lineproof.generators.base.Generator.step_down`; frames are looked at in a trial after it."""
+        step = self._asked(lambda generator: generator.step_down(first, seconds, second, after, every))
+        return replace(step, outcome=self._looked_at_after(step.outcome, second))
 
     def burst(self, frames: int, pps: float) -> Outcome:
-        """See :meth:`~lineproof.generators.base.Generator.burst`."""
-        return self._asked(lambda generator: generator.burst(frames, pps))
+        """See :meth:`~lineproof.generators.base.Generator.burst`; frames are looked at in a trial after it."""
+        return self._looked_at_after(self._asked(lambda generator: generator.burst(frames, pps)), Load(pps))
+
+    @property
+    def _frames_kept(self) -> int:
+        """Return how many frames of each direction a trial keeps now, to be looked at."""
+        content = self._content
+        return frames_kept(content.profile) if self.examines and content and content.is_kept_at_any_load else 0
+
+    def _looked_at_after(self, outcome: Outcome, load: Load) -> Outcome:
+        """Return *outcome*, which kept no frames, with those that came back changed in a trial of *load* after it."""
+        if not self._frames_kept:
+            return outcome
+        seen = self.measure(load, 1.0)
+        changed = (problem for problem in seen.problems if problem.fault is Fault.CHANGED)
+        looked_at = {name: value for name, value in seen.readings.items() if name.startswith(EXAMINED)}
+        return replace(outcome, problems=(*outcome.problems, *changed), readings={**outcome.readings, **looked_at})
 
     def capture(self, traffic: Traffic, load: Load, limit: int) -> Mapping[int, tuple[bytes, ...]]:
         """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""
