@@ -186,10 +186,10 @@ def plain_mac(text: str) -> str:
 
 def figure(text: str) -> float:
     """Return the number in *text*. Raises ValueError, also where it is not finite."""
-    found = float(text)
-    if not math.isfinite(found):
+    read = float(text)
+    if not math.isfinite(read):
         raise ValueError(f"{text} is not finite")
-    return found
+    return read
 
 
 def counter_value(text: str, base: int = 10) -> int:

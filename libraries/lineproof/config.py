@@ -108,8 +108,8 @@ class _Loader(_FastLoader):  # type: ignore[misc]
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
-        if isinstance(value, str) and (found := _CONTROL.search(value)):
-            raise self.problem(f"text with the control character U+{ord(found[0]):04X}; remove it", node)
+        if isinstance(value, str) and (control := _CONTROL.search(value)):
+            raise self.problem(f"text with the control character U+{ord(control[0]):04X}; remove it", node)
         return value
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:

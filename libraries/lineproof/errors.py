@@ -125,7 +125,7 @@ def in_words(error: BaseException) -> str:
         return str(error)
     if isinstance(error, OSError) and (error.errno is not None or error.strerror or error.filename):
         return visible(system_words(error))
-    place = f" ({found})" if (found := _place(error)) else ""
+    place = f" ({where})" if (where := _place(error)) else ""
     if isinstance(error, MemoryError):
         return f"there is not enough memory for this{place}; expected a smaller file, or a machine with more memory"
     if isinstance(error, RecursionError):

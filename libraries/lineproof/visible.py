@@ -41,12 +41,12 @@ def shortened(text: object, most: int = _SHOWN) -> str:
 
     Of more than *most* characters both ends are kept: where it begins, and what the sentence about it ends with.
     """
-    words = str(text)
-    if len(words) > most:
-        words = f"{words[: most - most // 3]} … {words[-(most // 3) :]}"
-    if words.isprintable():
-        return words
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in words)
+    whole = str(text)
+    if len(whole) > most:
+        whole = f"{whole[: most - most // 3]} … {whole[-(most // 3) :]}"
+    if whole.isprintable():
+        return whole
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in whole)
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -248,13 +248,13 @@ class PublishedLimits:
             return OwnPart()
         limit = of_port[pps]
         ports = f", {sending} ports of it send" if sending > 1 and limit.per == "card" else ""
-        words = (
+        description = (
             f"the generator's card is not known to carry this load: this card ({self.card.name}) is known to stop at"
             f" {limit}{ports}: {si(pps, 'pps')} from each port (source: {limit.source}; beyond {USABLE_SHARE:.0%} of"
             " that no FAIL is given); calibrate the generator, because a measured ceiling replaces a published one, or"
             " use a faster one"
         )
-        return OwnPart.of_ceiling(profile.line_rate_pps(self.link_bps), pps, pps, words)
+        return OwnPart.of_ceiling(profile.line_rate_pps(self.link_bps), pps, pps, description)
 
     def check_sendable(self, profile: Profile, probes: bool) -> None:
         """Raise TestbedError if the card is known not to send these frames, or not to measure their latency."""
@@ -474,13 +474,13 @@ class MeasuredLimits:
     def ceiling(self, entry: CeilingEntry) -> OwnPart:
         """Return *entry* as the generator's own part."""
         most = si(min(entry.lossless_pps, entry.received_pps), "pps")
-        words = (
+        description = (
             "loss this close to the generator's own ceiling does not count against the router: with the router bypassed"
             f" it carried {most} of {entry.traffic} {entry.direction} without loss (calibrated on"
             f" {entry.measured:%Y-%m-%d}{self._stale}; beyond {USABLE_SHARE:.0%} of that no FAIL is given); use a"
             " faster generator"
         )
-        return OwnPart.of_ceiling(entry.line_pps, entry.lossless_pps, entry.received_pps, words)
+        return OwnPart.of_ceiling(entry.line_pps, entry.lossless_pps, entry.received_pps, description)
 
     def record(self) -> dict[str, object]:
         """Return it for the record of the environment; its file is among the run's inputs."""

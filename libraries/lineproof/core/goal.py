@@ -66,15 +66,15 @@ class Goal(Config):
     @property
     def of_searches(self) -> str:
         """The terms that searches take from it, in words."""
-        words = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s"
-        return f"{words}, duration sum {self.duration_sum:g} s, exceed ratio {self.exceed_ratio:g}"
+        terms = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s"
+        return f"{terms}, duration sum {self.duration_sum:g} s, exceed ratio {self.exceed_ratio:g}"
 
     def __str__(self) -> str:
         if self.bad_share is None:
             return f"{self.of_searches}; judges nothing"
-        words = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s"
-        words += f", PASS after {self.fewest_trials} good ones, at most {self.budget} trials, risk {self.risk:g}"
-        return f"{words}; {self.runs} runs decide together" if self.runs > 1 else words
+        terms = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s"
+        terms += f", PASS after {self.fewest_trials} good ones, at most {self.budget} trials, risk {self.risk:g}"
+        return f"{terms}; {self.runs} runs decide together" if self.runs > 1 else terms
 
     def shares(self, soak: int = 0) -> Shares:
         """Return what the rule needs of it. *soak*: trials of a sentence with ``for TIME``; 0: none."""

@@ -343,8 +343,8 @@ def _parse_unit(number: float, unit: str) -> Value:
     rates = ["% line rate", "Mpps", "kpps", "pps", "Mpps per core", "Gbps L1", "Gbps L2", "Mbps L1", "Mbps L2"]
     known = [*rates, "%", *(item.value for item in Unit if item in _UNITS_PER_PACKET.values()), "µs", "ms", "s"]
     by_lower = {item.lower(): item for item in known}
-    words = unit.split()
-    before = [" ".join(words[:end]) for end in range(len(words) - 1, 0, -1)]
+    parts = unit.split()
+    before = [" ".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
     shorter = next((text for text in before if _value(number, text) is not None), "")
     # a misspelled unit of several words begins with a shorter one, too
     close = difflib.get_close_matches(unit.lower(), by_lower, 1, 0.85 if shorter else 0.6)

@@ -180,8 +180,8 @@ def _latencies(record: RequirementRecord, trials: Sequence[Trial], title: str, s
     for number, (direction, own) in enumerate(in_columns.items()):
         for column, seen in own.items():
             is_kept = edges[column] <= limit
-            words = f"probe frames {direction}" if is_kept else "later than the limit, or lost"
-            part = Part(seen, words, AREAS[number % len(AREAS)] if is_kept else chart.LOST)
+            line_title = f"probe frames {direction}" if is_kept else "later than the limit, or lost"
+            part = Part(seen, line_title, AREAS[number % len(AREAS)] if is_kept else chart.LOST)
             place = plot.beside(column, number, len(counts))
             plot.bar(place, [part], len(counts))
             plot.label(place, seen, f"{seen:,}", len(counts))

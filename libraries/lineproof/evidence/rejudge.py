@@ -304,14 +304,14 @@ def judge_another_sla(
 def _another_verdict(asked: AskedSentence, plan: Plan, benches: Sequence[RecordedBench]) -> AnotherVerdict:
     """Return the verdict of the first of *benches* that decides: a FAIL before a PASS. Raises SentenceError."""
     if word := word_not_sent(plan.catalogue, asked.sentence):
-        words = f"the run never sent '{word}', and its folder does not have the file of that word"
-        return _undecided(asked, f"{words}; trials of this traffic are needed")
+        complaint = f"the run never sent '{word}', and its folder does not have the file of that word"
+        return _undecided(asked, f"{complaint}; trials of this traffic are needed")
     try:
         requirement = plan.requirement(asked.sentence)
     except SentenceError as error:
-        words = f"{asked.where}: {error}" if asked.where else str(error)
+        complaint = f"{asked.where}: {error}" if asked.where else str(error)
         hint = "platform, ports and traffic words are those of the run, as its folder has them"
-        raise SentenceError(f"{words}\n({hint})") from None
+        raise SentenceError(f"{complaint}\n({hint})") from None
     promise = requirement.promise(plan.goal, plan.load_for(requirement), plan.link_bps(requirement.pairs))
     same, other = list[RecordedBench](), list[RecordedBench]()
     for bench in (bench for bench in benches if _traffic(bench.record.requirement) == _traffic(requirement)):

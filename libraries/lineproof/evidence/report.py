@@ -113,8 +113,8 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     ledgers = sorted(record.ledgers, key=lambda ledger: not any(line.endswith(where_lost(ledger)) for line in details))
     told = tuple(map(where_lost, ledgers))
     details = [line for line in details if not line.endswith(told) and not (outcome and line.startswith("carries "))]
-    words = [Note(record.documentation)] if record.documentation else []
-    parts: list[Part] = [Note(outcome, strong=True), *words, Items(details), *_load_read(record), *_tried(run, row)]
+    notes = [Note(record.documentation)] if record.documentation else []
+    parts: list[Part] = [Note(outcome, strong=True), *notes, Items(details), *_load_read(record), *_tried(run, row)]
     is_fail = record.verdict == Ruling.FAIL.value
     work = workers_plot(row.trials, WORKERS, simulated)
     workers = [Figure(work, WORKERS)] if work else []

@@ -146,8 +146,8 @@ class SentenceRow:
         down, up = (round, round) if low == high else (math.floor, math.ceil)
         ends = [difference(end, to) for end, to in ((low, down), (high, up)) if math.isfinite(end)]
         open_ended = "at least " if math.isinf(high) else "at most " if math.isinf(low) else ""
-        words = open_ended + " to ".join(dict.fromkeys(ends))
-        return words if self.search is None or self.search.finished else f"{words}, unfinished"
+        figures = open_ended + " to ".join(dict.fromkeys(ends))
+        return figures if self.search is None or self.search.finished else f"{figures}, unfinished"
 
     @property
     def verdict(self) -> Cell:

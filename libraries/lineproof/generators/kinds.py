@@ -74,5 +74,5 @@ def refusal(name: str, lacks: Lacks, programs: Folder) -> str:
         except ConfigError:
             continue
     *first, last = (WORDS[ability] for ability in lacks(generator_kind(name, programs).abilities))
-    words = f"{', '.join(first)}, and {last}" if first else last
-    return f"the generator '{name}' {words}; expected one that can: {' or '.join(able) or 'none that is known here'}"
+    sentence = f"{', '.join(first)}, and {last}" if first else last
+    return f"the generator '{name}' {sentence}; expected one that can: {' or '.join(able) or 'none that is known here'}"

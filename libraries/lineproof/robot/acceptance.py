@@ -116,14 +116,14 @@ class AcceptanceKeywords(Component):
         self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)
         self.shared.recorder.keep_inputs(plan)
         self._session = session
-        words = {
+        labels = {
             "Platform": f"{plan.platform.platform} ({plan.platform.description})",
             "Software": f"{plan.software_name} {plan.software.version}",
             "Goal": str(plan.goal),
             # a name of its own: 'rebot --merge' keeps those of both runs
             f"Evidence {self.shared.recorder.folder.run_id}": str(self.shared.recorder.folder.path),
         }
-        self.shared.labels = RunLabels(session, self.shared.recorder, self.allure_folder, words)
+        self.shared.labels = RunLabels(session, self.shared.recorder, self.allure_folder, labels)
         self.shared.labels.show()
 
     def note_parts(self) -> None:
@@ -164,8 +164,10 @@ class AcceptanceKeywords(Component):
         self.shared.judged, self.shared.shown = Judged(requirement, expect), []
         profile, load = requirement.profile, session.plan.load_for(requirement)
         line = profile.line_rate_pps(session.plan.link_bps(requirement.pairs))
-        words = session.plan.line_text(requirement.pairs)
-        logger.info(f"line rate of {profile.name}: {si(line, 'pps')} in each direction{f' ({words})' if words else ''}")
+        line_text = session.plan.line_text(requirement.pairs)
+        logger.info(
+            f"line rate of {profile.name}: {si(line, 'pps')} in each direction{f' ({line_text})' if line_text else ''}"
+        )
         logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
         count = f"{profile.flows.count} flows" if profile.flows.count else "an unknown number of flows"
         logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {count}")
@@ -314,8 +316,8 @@ class AcceptanceKeywords(Component):
 
 def _failed_setup() -> str:
     """Return why the suite's set-up failed, which Robot says in a teardown; "" where it did not."""
-    words = str(BuiltIn().get_variable_value("${SUITE MESSAGE}") or "")
-    _, failed, reason = words.partition("setup failed:")
+    message = str(BuiltIn().get_variable_value("${SUITE MESSAGE}") or "")
+    _, failed, reason = message.partition("setup failed:")
     return reason.partition("\n\n")[0].strip() if failed else ""
 
 

@@ -94,8 +94,8 @@ def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
                 raise SentenceError(f"'{name}': {expected}, not {shortened(value)}")
             if name in WIDTHS and not 1e-6 <= value < 1:
                 raise SentenceError(f"'{name}': expected a ratio from 0.000001 to below 1, not {value:g}")
-        words = str(next(iter(terms), options.get("traffic", "")))
-        with CharacterisationWork(self.shared, procedure.name, words, _seconds(deadline)) as work:
+        traffic = str(next(iter(terms), options.get("traffic", "")))
+        with CharacterisationWork(self.shared, procedure.name, traffic, _seconds(deadline)) as work:
             if procedure.needs is not None:
                 work.session.plan.check_method(procedure.needs)
             result = procedure.measure(work, *terms, **options)
@@ -246,5 +246,5 @@ class CharacterisationWork(ProcedureRun):
         if math.isfinite(self.whole):
             left = f"at most {duration_text(max(0.0, self.whole - self.sent))} of traffic left, "
         self.progress.step(f"{left}trial {trial.number}, {lost} at {si(pps, 'pps')}")
-        words = f"trial {trial.number}: {trial.outcome.duration:g} s at {pps:,.0f} frames/s each port, {lost}"
-        logger.info("; ".join([words, *map(str, trial.problems)]))
+        message = f"trial {trial.number}: {trial.outcome.duration:g} s at {pps:,.0f} frames/s each port, {lost}"
+        logger.info("; ".join([message, *map(str, trial.problems)]))

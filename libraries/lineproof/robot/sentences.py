@@ -111,8 +111,8 @@ def without_prefix(text: str) -> str:
 
 def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str], bool]) -> str | None:
     """Return why *step* looks like a sentence and is none to Robot; None: it is one, or does not."""
-    words = step.name.split()
-    if not is_sentence(step.name) and (not words or not catalogue.is_word(words[0]) or is_keyword(step.name)):
+    parts = step.name.split()
+    if not is_sentence(step.name) and (not parts or not catalogue.is_word(parts[0]) or is_keyword(step.name)):
         return None
     if step.arguments and not expects_another_verdict(step):
         if any(_variables(step.name)):  # a template with a wrong number of arguments: Robot reports it

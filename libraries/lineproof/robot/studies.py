@@ -161,7 +161,7 @@ def _not_measured(cell: StudyCell) -> str:
 
 def _outside_words(cell: StudyCell) -> str:
     own, published = cell.summary, cell.published_summary
-    words = _not_measured(cell) if own is None or not cell.measured else cell.sign + figure(own.median)
+    shown = _not_measured(cell) if own is None or not cell.measured else cell.sign + figure(own.median)
     expected = "" if published is None else f", published {figure(published.median)} ± {figure(cell.allowed)}"
     why = f" ({cell.explanation})" if cell.explanation else ""
-    return f"{cell.row}, {cell.variant}: {words}{expected} {cell.unit}{why}"
+    return f"{cell.row}, {cell.variant}: {shown}{expected} {cell.unit}{why}"

@@ -198,15 +198,15 @@ class Content:
         header = ip_header(frame)
         packet, length = _packet(frame, header)
         kin = {way: [item for item in sent if item.is_kin(header, packet)] for way, sent in self._sent.items()}
-        words = {item.differs(packet): item for item in kin[direction]}
-        if (sent := words.get("")) is not None:
+        differences = {item.differs(packet): item for item in kin[direction]}
+        if (sent := differences.get("")) is not None:
             tags = frame[12 : header.offset] if header else b""
             return self._wrong_on_the_way(direction, sent, frame, header), (sent.stream, tags, sent.flow(packet))
         if any(not item.differs(packet) for way in self.directions if way != direction for item in kin[way]):
             return "of another direction", None
         if len(packet) < length:
             return CUT, None
-        return next((word for word in (HEADER, PAYLOAD, LENGTH, ADDRESSES) if word in words), OTHER), None
+        return next((word for word in (HEADER, PAYLOAD, LENGTH, ADDRESSES) if word in differences), OTHER), None
 
     def _wrong_on_the_way(
         self, direction: Direction, sent: SentFrames, frame: bytes, header: IpHeaderPosition | None
@@ -256,9 +256,9 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
             changed = max(changed, min(wrong.total() - wrong[COPIES] - wrong[OTHER], row.forwarded))
         if wrong := +wrong:
             kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
-            words = f"{name(row)}: of {looked_at} captured frames {kinds}"
+            detail = f"{name(row)}: of {looked_at} captured frames {kinds}"
             share = highest_share(min(wrong.total(), looked_at), looked_at)
-            problems.append(Problem(Fault.CHANGED, words, max(0.0, share * row.offered - changed), ports(row)))
+            problems.append(Problem(Fault.CHANGED, detail, max(0.0, share * row.offered - changed), ports(row)))
         rows.append(replace(row, forwarded=row.forwarded - changed, changed=changed))
     # a soak keeps thousands of trials
     return replace(outcome, directions=tuple(rows), problems=tuple(problems), readings=readings, frames={})
@@ -275,8 +275,8 @@ def _by_bytes(row: DirectionCount, content: Content) -> tuple[int, list[Problem]
     if short <= 0 or not row.offered_bytes or not row.forwarded_bytes:
         return 0, []
     least = math.ceil(short / max(1, largest - SHORTEST))
-    words = f"{name(row)}: {row.forwarded} frames have {row.forwarded_bytes} bytes, {short} fewer than they may have"
-    return least, [Problem(Fault.CHANGED, words, min(row.forwarded, short) - least, ports(row))]
+    detail = f"{name(row)}: {row.forwarded} frames have {row.forwarded_bytes} bytes, {short} fewer than they may have"
+    return least, [Problem(Fault.CHANGED, detail, min(row.forwarded, short) - least, ports(row))]
 
 
 class SeenFrames:
@@ -359,11 +359,11 @@ def check_router_bypassed(
         sent = bytes.fromhex(profile_streams(profile, direction)[0].frame)
         received = (item for item in frames.get(direction.rx_port, ()) if item[_ADDRESSES] == sent[_ADDRESSES])
         senders = {frame[_SOURCE_MAC].hex(":") for frame in received}
-        words = f"from the generator's port {direction.tx_port} to its port {direction.rx_port}"
+        way = f"from the generator's port {direction.tx_port} to its port {direction.rx_port}"
         if not senders:
-            raise TestbedError(f"no frame came {words}; {BYPASS_REMEDY}")
+            raise TestbedError(f"no frame came {way}; {BYPASS_REMEDY}")
         if others := sorted(senders - {macs[direction.tx_port]}):
             raise TestbedError(
-                f"a router is still between the generator's ports: frames {words} came from {' and '.join(others)},"
+                f"a router is still between the generator's ports: frames {way} came from {' and '.join(others)},"
                 f" sent by {macs[direction.tx_port]}; {BYPASS_REMEDY}"
             )

@@ -178,8 +178,8 @@ class GeneratorConnection:
         card, why = choose_card(self.plan.cards, ports, self.plan.card)
         self.known_limits = PublishedLimits(card, why, ports, self.plan.fastest, self.versions.get("server"))
         for port in ports:
-            if port.link_up and (words := self.slower_words(port)):
-                raise TestbedError(f"the generator's port {port.index} {words}")
+            if port.link_up and (slower := self.slower_words(port)):
+                raise TestbedError(f"the generator's port {port.index} {slower}")
 
     def slower_words(self, port: GeneratorPort) -> str:
         """Return that *port* is certainly slower than the router's port that it is cabled to; "": it is not."""

@@ -208,12 +208,12 @@ class _Sentence:
         try:
             decision = self._decide(book, warm_up, whole_soak)
         except BREAKDOWN_ERRORS as error:
-            words = in_words(error)
-            words = "; ".join([*(ended for ended in self.bench.problems() if ended not in words), words])
-            book.close_without_reading(words)
-            reason = f"the testbed broke down after {counted(len(self.trials), 'trial')}: {words}"
+            causes = in_words(error)
+            causes = "; ".join([*(ended for ended in self.bench.problems() if ended not in causes), causes])
+            book.close_without_reading(causes)
+            reason = f"the testbed broke down after {counted(len(self.trials), 'trial')}: {causes}"
             verdict = self._inconclusive(reason, (*self.earlier, *self.trials))
-            return replace(verdict, breakdown=words, ledgers=tuple(book.ledgers))
+            return replace(verdict, breakdown=causes, ledgers=tuple(book.ledgers))
         finally:
             self.bench.examine(False)
         after, problems = self._reading_afterwards(book)
@@ -397,11 +397,11 @@ def pauses(
     for ports in ports_of(trials):
         name = interfaces.get(ports[1], "")
         if received := after.pauses.get(name, 0) - before.pauses.get(name, 0):
-            frames, words = None, f"the count of the router's {name} began anew"
+            frames, detail = None, f"the count of the router's {name} began anew"
             if received > 0:
                 frames = math.ceil(pause_seconds(received, link_bps) * pps)
-                words = f"the router's {name} received {received}"
-            yield Problem(Fault.PAUSING, f"{words}; switch flow control off", frames, (ports,))
+                detail = f"the router's {name} received {received}"
+            yield Problem(Fault.PAUSING, f"{detail}; switch flow control off", frames, (ports,))
 
 
 _DAMAGED = re.compile(r"crc|fcs|symbol_?err|illegal_?byte|align", re.IGNORECASE)
@@ -420,9 +420,9 @@ def damaged_frames(
         if any(rises):
             # drivers repeat a count by another name; how many came before one began anew is not known
             count = max(rises) if min(rises) >= 0 else None
-            words = "frames that arrived damaged, by the router's own count of CRC errors"
-            words += f": {name} {'began anew' if count is None else count}; change the cable or modules"
-            yield Problem(Fault.DAMAGED, words, count, (ports,))
+            detail = "frames that arrived damaged, by the router's own count of CRC errors"
+            detail += f": {name} {'began anew' if count is None else count}; change the cable or modules"
+            yield Problem(Fault.DAMAGED, detail, count, (ports,))
 
 
 def changed_shares(trials: Sequence[Trial]) -> dict[Ports, tuple[float, str]]:
@@ -434,8 +434,8 @@ def changed_shares(trials: Sequence[Trial]) -> dict[Ports, tuple[float, str]]:
                 ports = row.tx_port, row.rx_port
                 if problem.fault is Fault.CHANGED and problem.concerns(row) and row.offered:
                     share = min(1.0, (problem.most_frames + row.changed) / row.offered)
-                    words = f"{problem.detail} (in trial {trial.number})"
-                    shares[ports] = max(shares.get(ports, (0.0, "")), (share, words))
+                    detail = f"{problem.detail} (in trial {trial.number})"
+                    shares[ports] = max(shares.get(ports, (0.0, "")), (share, detail))
     return shares
 
 
@@ -464,11 +464,11 @@ def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> I
             beside = -(row.gaps[0] or 0)
             beside = beside if beside > SLACK_FRAMES + SLACK_RATIO * row.offered else 0
             if (after := min(row.lost, row.router_tx - row.forwarded - beside)) > 0:
-                words = (
+                detail = (
                     f"port {row.tx_port} to {row.rx_port}: {after:,} of {row.lost:,}; look at cables and the generator"
                 )
                 trials = range(ledger.first_trial, ledger.last_trial + 1)
-                yield trials, Problem(Fault.AFTER_ROUTER, words, after, ((row.tx_port, row.rx_port),))
+                yield trials, Problem(Fault.AFTER_ROUTER, detail, after, ((row.tx_port, row.rx_port),))
 
 
 MAX_LEDGERS = 8

@@ -352,8 +352,8 @@ class Plan:
 
     def _refuse_lacking(self, asked: str, lacks: Callable[[Abilities], tuple[str, ...]]) -> None:
         if lacks(self.abilities):
-            words = refusal(self.testbed.generator_type, lacks, self.project.programs)
-            raise SentenceError(f"{asked}: {words} (testbed '{self.testbed.testbed}')")
+            refused = refusal(self.testbed.generator_type, lacks, self.project.programs)
+            raise SentenceError(f"{asked}: {refused} (testbed '{self.testbed.testbed}')")
 
     def _check_power(self, requirement: Requirement) -> None:
         """Raise SentenceError where nothing says how much power the router draws."""
@@ -459,10 +459,10 @@ def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> I
             yield from replaced_entries(layers)
             continue
         for path in layers.replaced([f"{used[kind]}.yaml"] if used and kind in used else None):
-            words = f"{path}: takes the place of the file of this name that comes with Lineproof"
+            warning = f"{path}: takes the place of the file of this name that comes with Lineproof"
             if kind == "goals":
-                words += f"; what the documents promise of goal '{path.stem}' is not about it"
-            yield words
+                warning += f"; what the documents promise of goal '{path.stem}' is not about it"
+            yield warning
 
 
 def check_simulable(project: Project, platform: Platform, software: str, testbed: str, instead: str = "") -> None:

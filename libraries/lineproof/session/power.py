@@ -77,8 +77,8 @@ class PoweredTrials:
             failed.append("the power meter answered after the end of traffic")
         if failed or not loaded:
             # a meter that is gone says the same before and during the trial
-            words = "; ".join(dict.fromkeys(failed)) or "the power meter was not read, because a port sent no frame"
-            return replace(outcome, problems=(*outcome.problems, Problem(Fault.READING, words)))
+            reason = "; ".join(dict.fromkeys(failed)) or "the power meter was not read, because a port sent no frame"
+            return replace(outcome, problems=(*outcome.problems, Problem(Fault.READING, reason)))
         watts, idle_watts = fmean(loaded), fmean(idle)
         powers = {
             POWER: watts,

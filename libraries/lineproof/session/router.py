@@ -233,13 +233,13 @@ class RouterConnection:
         def parts(side: Side, is_there: bool) -> str:
             """Return those of the side's address and network which the router shows, or the others."""
             named = {side.address: side.address, side.network: f"{side.network} via {side.peer}"}
-            return ", ".join(words for value, words in named.items() if _is_named(value, shown) == is_there)
+            return ", ".join(noted for value, noted in named.items() if _is_named(value, shown) == is_there)
 
         there, stated = (
-            tuple(f"{side.interface}: {words}" for side in self.testbed.facts.sides if (words := parts(side, is_there)))
+            tuple(f"{side.interface}: {noted}" for side in self.testbed.facts.sides if (noted := parts(side, is_there)))
             for is_there in (True, False)
         )
-        waited = f"links were awaited{words}" if (words := self.links.noted_words) else ""
+        waited = f"links were awaited{noted}" if (noted := self.links.noted_words) else ""
         notes = tuple(filter(None, [self._undone, *set_up.notes, waited, self.line_rate_note]))
         return replace(set_up, prepare=self.plan.testbed.prepare, sides=there, stated=stated, notes=notes)
 

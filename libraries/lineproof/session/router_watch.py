@@ -178,10 +178,10 @@ class NamedRouter:
             try:
                 return attribute(*arguments)
             except TestbedError as error:
-                words = shortened(str(error), _LONGEST)
-                raise TestbedError(words if self._where in words else f"router at {self._where}: {words}") from error
+                reason = shortened(str(error), _LONGEST)
+                raise TestbedError(reason if self._where in reason else f"router at {self._where}: {reason}") from error
             except BREAKDOWN_ERRORS as error:
-                words = shortened(in_words(error), _LONGEST)
-                raise TestbedError(f"router at {self._where}: its answer was not understood: {words}") from error
+                reason = shortened(in_words(error), _LONGEST)
+                raise TestbedError(f"router at {self._where}: its answer was not understood: {reason}") from error
 
         return call

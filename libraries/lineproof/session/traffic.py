@@ -273,13 +273,13 @@ class SentTraffic:
         if isinstance(self.plan.testbed, HardwareSettings):
             addressed = dict(zip(endpoint.ports, (side.peer_mac for side in self.router.sides()), strict=True))
             dropped = {port.index: dropped_by_card(port, addressed[port.index]) for port in self.generator.ports}
-            likely += [f"of port {index}: {words}" for index, words in dropped.items() if words]
+            likely += [f"of port {index}: {wrong}" for index, wrong in dropped.items() if wrong]
         if self.router.connected and not self.router.is_black_box:
             with contextlib.suppress(TestbedError):  # the frames are what is told
                 ports = {port.index: port for port in self.generator.ports}
                 for state, number in zip(self.router.driver.link_states(), endpoint.ports, strict=False):
-                    if words := wrong_destination(state, ports.get(number), endpoint):
-                        likely.append(f"router interface {state.interface} {words}")
+                    if wrong := wrong_destination(state, ports.get(number), endpoint):
+                        likely.append(f"router interface {state.interface} {wrong}")
         return f"most likely: {'; '.join(likely)}; else {CHECK}" if likely else CHECK
 
     def _check_arrival(self, traffic: Traffic) -> None:

@@ -75,8 +75,8 @@ class _Holder:
                 self._place = ""
             except _FAILURES as error:
                 if time.monotonic() > until:
-                    words = f"labgrid's place '{self._place}' could not be given back: {_words(error)}"
-                    report(event=f"{words}; once it answers: labgrid-client -p {self._place} release")
+                    message = f"labgrid's place '{self._place}' could not be given back: {_words(error)}"
+                    report(event=f"{message}; once it answers: labgrid-client -p {self._place} release")
                     break
                 await asyncio.sleep(POLL)
         await self._disconnect()

@@ -113,8 +113,8 @@ class Program(ABC):
                 problem = f" ({error})"
             if status is not None or time.monotonic() > until:
                 late = f"was not ready within {limit:g} s{problem}"
-                words = late if status is None else f"ended with status {status} before it was ready"
-                raise TestbedError(f"'{self.name}' {words}; {self._log_end()}")
+                reason = late if status is None else f"ended with status {status} before it was ready"
+                raise TestbedError(f"'{self.name}' {reason}; {self._log_end()}")
 
     def _answering(self, answers: Callable[[], object]) -> Mapping[str, Any] | None:
         """Return a mapping once *answers* raises no error while this runs: else another program answers."""

@@ -470,11 +470,11 @@ def network_misfits(testbed: Testbed, profile: Profile, bidirectional: bool, pai
         for side, addresses in ways:
             if side < len(networks) and not _holds(networks[side], addresses):
                 ends = list(dict.fromkeys((addresses.first, addresses.last)))
-                words = (
+                message = (
                     f"{networks[side]} does not hold {' to '.join(ends)}, where '{profile.name}' is sent through this"
                     f" side; expected 'network: {_expected(side, addresses)}'"
                 )
-                yield Misfit(side, "network", words, testbed.prepare == "configure")
+                yield Misfit(side, "network", message, testbed.prepare == "configure")
 
 
 def _expected(side: int, addresses: AddressRange) -> str:

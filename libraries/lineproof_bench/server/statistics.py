@@ -168,8 +168,8 @@ class FlowStats:
         """
         if stream.group is None:
             return
-        if (words := self._nic.refusal_of(stream.frame)) is not None:
-            raise refused(words)
+        if (refusal := self._nic.refusal_of(stream.frame)) is not None:
+            raise refused(refusal)
         number, rule = stream.group.number, stream.group.rule
         group = self._groups.get(number)
         if group is not None and (rule == "latency" or group.rule == "latency"):

@@ -93,10 +93,10 @@ def answer(patterns: Patterns, text: str, line: CommandLine) -> str | None:
     """
     for pattern, handler in patterns.items():
         if match := re.fullmatch(pattern, text):
-            words = match.groupdict("")
-            if (name := words.get("name")) and name not in [one.name for one in line.state.interfaces]:
+            groups = match.groupdict("")
+            if (name := groups.get("name")) and name not in [one.name for one in line.state.interfaces]:
                 raise UnknownInterface(name)
-            return handler(words, line)
+            return handler(groups, line)
     return None
 
 
@@ -135,21 +135,21 @@ class Machine:
     def run(self, text: str, stdin: str = "") -> CommandOutput:
         """Run one command. Never raises: errors go to standard error, as in a shell."""
         try:
-            words = words_of(text)
+            parts = words_of(text)
         except ValueError as error:
             return CommandOutput("", f"sh: 1: Syntax error: {error}\n", 2)
-        if words[:1] == ["sudo"]:
-            words = words[2:] if words[1:2] == ["-n"] else words[1:]
-        if not words:
+        if parts[:1] == ["sudo"]:
+            parts = parts[2:] if parts[1:2] == ["-n"] else parts[1:]
+        if not parts:
             return CommandOutput()
         line = CommandLine(self._router, self.memory, stdin)
-        if (output := self._override(words, line)) is not None:
+        if (output := self._override(parts, line)) is not None:
             return output
-        name = words[0].rpartition("/")[2]
+        name = parts[0].rpartition("/")[2]
         if (builtin := self.commands.get(name)) is None:
-            return CommandOutput("", f"sh: 1: {words[0]}: not found\n", 127)
+            return CommandOutput("", f"sh: 1: {parts[0]}: not found\n", 127)
         try:
-            return builtin(words[1:], line)
+            return builtin(parts[1:], line)
         except (TestbedError, ValueError) as error:
             return refused(f"{name}: {error}")
 

@@ -47,8 +47,8 @@ class SentProbes:
     """
 
     def __init__(self, status: mmap.mmap) -> None:
-        words = memoryview(status)[STATUS.size : STATUS_BYTES].cast("Q")
-        self._counts, self._delays = words[: 2 * LATENCY_GROUPS], words[2 * LATENCY_GROUPS :]
+        counters = memoryview(status)[STATUS.size : STATUS_BYTES].cast("Q")
+        self._counts, self._delays = counters[: 2 * LATENCY_GROUPS], counters[2 * LATENCY_GROUPS :]
 
     def count(self, group: int, size: int) -> None:
         """Count a frame of *size* bytes with FCS that the kernel took."""

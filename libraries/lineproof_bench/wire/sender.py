@@ -102,8 +102,8 @@ class TxRing:
             self._socket.close()
             raise TestbedError(f"no transmit ring of {slots} frames on interface '{interface}': {error}") from error
         self._bytes: Bytes = np.frombuffer(self._map, np.uint8).reshape(slots, stride)
-        words: NDArray[np.uint32] = self._bytes.view(np.uint32)
-        self._status, self._lengths = words[:, 0], words[:, _LENGTH_WORD]
+        fields: NDArray[np.uint32] = self._bytes.view(np.uint32)
+        self._status, self._lengths = fields[:, 0], fields[:, _LENGTH_WORD]
         self._headers: NDArray[np.uint16] = self._bytes.view(np.uint16)[:, (_DATA + 2) // 2]
 
     @property

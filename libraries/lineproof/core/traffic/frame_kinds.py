@@ -34,11 +34,11 @@ class FrameKinds:
     @classmethod
     def of(cls, catalogue: Catalogue, kinds: Collection[FrameKind]) -> FrameKinds:
         """Return what the words of *catalogue* need, limited to *kinds*."""
-        words = catalogue.headers.values()
-        tags = [word.changes["tags"] for word in words if word.tags]
-        labels = [(word.labels[0], word.labels_back[0]) for word in words if word.labels]
+        headers = catalogue.headers.values()
+        tags = [word.changes["tags"] for word in headers if word.tags]
+        labels = [(word.labels[0], word.labels_back[0]) for word in headers if word.labels]
         return cls(
-            tuple(dict.fromkeys(word.prefix for word in words if word.prefix)) if "ipv6" in kinds else (),
+            tuple(dict.fromkeys(word.prefix for word in headers if word.prefix)) if "ipv6" in kinds else (),
             tuple(dict.fromkeys(tags)) if "vlan" in kinds else (),
             tuple(dict.fromkeys(labels)) if "mpls" in kinds else (),
         )

@@ -172,12 +172,12 @@ class TrexFile(WordOfFile):
         """The tunables as command-line words: true gives only the name, false nothing."""
         if not isinstance(self.tunables, dict):
             return tuple(str(item) for item in self.tunables)
-        found: list[str] = []
+        problems: list[str] = []
         for name, value in self.tunables.items():
             values = value if isinstance(value, tuple) else () if value is True else (value,)
             if value is not False:
-                found += [f"--{name}", *(str(item) for item in values)]
-        return tuple(found)
+                problems += [f"--{name}", *(str(item) for item in values)]
+        return tuple(problems)
 
     @property
     def named(self) -> dict[str, Tunable]:

@@ -179,8 +179,8 @@ def _read_direction(direction: Mapping[str, Any], source: ProfileSource) -> tupl
         try:
             rows.append(_read_stream(name, item if starts else {**item, "start_paused": True}, source.mac_dst))
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:  # a user's own stream
-            words = f"{shortened(error)} is missing" if isinstance(error, KeyError) else shortened(error)
-            raise ConfigError(f"{name} is not a stream that TRex accepts ({words})") from None
+            reason = f"{shortened(error)} is missing" if isinstance(error, KeyError) else shortened(error)
+            raise ConfigError(f"{name} is not a stream that TRex accepts ({reason})") from None
     if len({row.unit for row in rows}) > 1:
         raise ConfigError(
             "has streams whose ratio depends on the link or on the time; expected all in per cent of a link, all at a"
@@ -237,15 +237,15 @@ def _sizes(name: str, instructions: Sequence[Mapping[str, Any]], length: int) ->
 
     Random lengths are evenly distributed, so their mean is that of the range. Raises ConfigError.
     """
-    trims = [item["name"] for item in instructions if item["type"] == "trim_pkt_size"]
+    trims = [own["name"] for own in instructions if own["type"] == "trim_pkt_size"]
     lengths: Sequence[int] = [length]
     if trims:
-        item = next((item for item in instructions if item.get("name") == trims[0] and "size" in item), {})
-        step, values = int(item.get("step", 1)), item.get("value_list")
-        if len(trims) > 1 or item.get("type") != "flow_var" or item.get("next_var") or (values and step != 1):
+        resized = next((own for own in instructions if own.get("name") == trims[0] and "size" in own), {})
+        step, values = int(resized.get("step", 1)), resized.get("value_list")
+        if len(trims) > 1 or resized.get("type") != "flow_var" or resized.get("next_var") or (values and step != 1):
             raise ConfigError(f"{name}: the sizes of its frames cannot be derived from its field engine")
-        stride = 1 if item["op"] == "random" else step
-        lengths = values or range(int(item["min_value"]), int(item["max_value"]) + 1, stride)
+        stride = 1 if resized["op"] == "random" else step
+        lengths = values or range(int(resized["min_value"]), int(resized["max_value"]) + 1, stride)
         if not lengths or lengths[-1] > length or max(lengths) > length:
             raise ConfigError(f"{name}: its frames are cut to more than the {length} bytes of its packet")
     counted = Counter(max(value, MIN_BYTES) + FCS for value in lengths)

@@ -97,8 +97,8 @@ class HistoryStore:
                 for table in metadata.sorted_tables:
                     connection.execute(sql.schema.CreateTable(table, if_not_exists=True))
             elif version.name not in present:
-                words = "is no store of this version of Lineproof; name another, and import the runs again"
-                raise ConfigError(words, self.shown)
+                reason = "is no store of this version of Lineproof; name another, and import the runs again"
+                raise ConfigError(reason, self.shown)
 
     def add(self, run: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
         """Add a *run* with its sentences, and return what became of it.
@@ -115,10 +115,10 @@ class HistoryStore:
                 if (known.sha256, known.closed) == (run["sha256"], run["closed"]):
                     return "unchanged"
                 if known.closed:
-                    words = (
+                    message = (
                         f"differs from the run {known.run} that the store has, from {known.folder}, and a closed run"
                     )
-                    raise ConfigError(f"{words} does not change; find out which one is right", run["folder"])
+                    raise ConfigError(f"{message} does not change; find out which one is right", run["folder"])
                 added = "replaced"
                 connection.execute(sql.delete(sentences).where(sentences.c.run == run["run"]))
                 connection.execute(sql.update(runs).where(own).values(run))
@@ -138,9 +138,9 @@ class HistoryStore:
             with self._engine.begin() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            words = shortened(" ".join(str(getattr(error, "orig", None) or error).split()), 300)
+            reason = shortened(" ".join(str(getattr(error, "orig", None) or error).split()), 300)
             advice = "check its address, that it can be written, and that its server runs"
-            raise TestbedError(f"the store {self.shown} does not answer: {words}; {advice}") from None
+            raise TestbedError(f"the store {self.shown} does not answer: {reason}; {advice}") from None
 
 
 # -- runs into the store -----------------------------------------------------------------------------------------------
@@ -303,11 +303,11 @@ def _change(before: Point, after: Point, size: Comparison) -> tuple[str, dict[st
         by = f"{size.relative_percent:+.3g} % ± {size.relative_half_width_percent:.2g} %"
     levels = size.reference.mean, size.candidate.mean
     new = new_in_release(before.release, after.release)
-    words = (
+    message = (
         f"{'WORSE' if is_worse else 'better'} {by}, from {_text(after, levels[0])} to {_text(after, levels[1])},"
         f" in run {after.run} of {moment(after.started)}{f', new release: {new}' if new else ''}: {after.sentence}"
     )
-    return words, {**after._asdict(), "levels": levels, "percent": size.relative_percent, "worse": is_worse}
+    return message, {**after._asdict(), "levels": levels, "percent": size.relative_percent, "worse": is_worse}
 
 
 def _groups(points: Sequence[Point], *names: str) -> dict[tuple[Any, ...], list[Point]]:

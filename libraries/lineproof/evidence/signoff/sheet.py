@@ -156,8 +156,8 @@ def _judged_again(folder: Path) -> tuple[str, tuple[str, ...]]:
         return f"no: {in_words(error)}", ()
     promises = counted(len(judged.sentences), "promise")
     wrong = _some([one.record.sentence for one in judged.sentences if one.state in (DIFFERS, SUSPECT)])
-    words = f"its records of {wrong} come to another verdict, or contradict themselves ('lineproof rejudge' says how)"
-    return f"{judged.same} of {promises} come to the same verdict", (*judged.changed, *([words] if wrong else []))
+    doubt = f"its records of {wrong} come to another verdict, or contradict themselves ('lineproof rejudge' says how)"
+    return f"{judged.same} of {promises} come to the same verdict", (*judged.changed, *([doubt] if wrong else []))
 
 
 def _some(names: Sequence[str]) -> str:
@@ -248,8 +248,8 @@ def result(sheet: Sheet) -> str:
     records, marks = sheet.run.requirements, "".join(f"{mark}: " for mark in sheet.marks)
     count, waived = Counter(record.verdict for record in records), sum(map(bool, map(sheet.about.waivers_of, records)))
     kept = f"{marks}{count['PASS']} of {counted(len(records), 'promise')} kept, {count['FAIL']} not kept (FAIL)"
-    words = f"{kept}, {count['INCONCLUSIVE']} not decided (INCONCLUSIVE), {waived} waived"
-    return "; ".join([words, *sheet.summary.incomplete])
+    counts = f"{kept}, {count['INCONCLUSIVE']} not decided (INCONCLUSIVE), {waived} waived"
+    return "; ".join([counts, *sheet.summary.incomplete])
 
 
 def _promises(sheet: Sheet) -> Iterator[Part]:

@@ -145,8 +145,8 @@ class Description(Config):
             raise TestbedError(f"{self.program} on {where}: {failure['words']}")
         report = self._last(key, ran.output)
         if not report or ran.status not in (0, STOPPED):
-            words = " ".join(ran.output.split())[-300:] or "nothing"
-            raise TestbedError(f"{self.program} on {where} gave no report (status {ran.status}): {words}")
+            shown = " ".join(ran.output.split())[-300:] or "nothing"
+            raise TestbedError(f"{self.program} on {where} gave no report (status {ran.status}): {shown}")
         return report
 
     def _last(self, key: str, output: str) -> dict[str, str]:

@@ -149,9 +149,9 @@ class ProgramGenerator(Generator):
                 raise TestbedError(f"the program '{program}' is missing for {port.place.text}; {hint}")
         if free := description.free:
             taken = port.ask(filled(free.run, {"interface": port.place.interface})).strip()
-            words = free.but.replace("{interface}", port.place.interface).replace("{found}", taken)
+            explanation = free.but.replace("{interface}", port.place.interface).replace("{found}", taken)
             if taken:
-                raise TestbedError(f"{port.place.text} {words}")
+                raise TestbedError(f"{port.place.text} {explanation}")
 
     def stop(self) -> None:
         """See :meth:`..base.Generator.stop`. Raises TestbedError."""
@@ -437,8 +437,8 @@ def outcome_of(
     def difference(port: int, name: str, ports: tuple[tuple[int, int], ...] = ()) -> int:
         counted = after[port][name] - before[port][name]
         if counted < 0:
-            words = f"{name} of generator port {port} fell by {-counted}"
-            problems.append(Problem(Fault.COUNTERS, words, directions=ports))
+            detail = f"{name} of generator port {port} fell by {-counted}"
+            problems.append(Problem(Fault.COUNTERS, detail, directions=ports))
         return max(0, counted)
 
     for direction, report in sent.items():
@@ -446,16 +446,16 @@ def outcome_of(
         ports = ((tx, rx),)
         counted, received = difference(tx, "opackets", ports), difference(rx, "ipackets", ports)
         if not 0 <= counted - report.frames <= report.others:
-            words = f"port {tx} sent {counted} frames by its counters, {report.frames} by its program"
-            problems.append(Problem(Fault.MISCOUNTED, words, directions=ports))
+            detail = f"port {tx} sent {counted} frames by its counters, {report.frames} by its program"
+            problems.append(Problem(Fault.MISCOUNTED, detail, directions=ports))
         if failed := difference(tx, "oerrors", ports):
             problems.append(Problem(Fault.UNSENT, f"port {tx} failed to send {failed} frames", failed, ports))
         # frames that control the program are sent and received beside those of the trial: their loss counts, too
         control = min(max(0, counted - report.frames), report.others)
         offered, forwarded = counted - control, max(0, received - control)
         if (missed := difference(rx, "ierrors", ports)) and forwarded < offered:
-            words = f"port {rx} received {missed} frames with errors, or missed them"
-            problems.append(Problem(Fault.GENERATOR, words, missed, ports))
+            detail = f"port {rx} received {missed} frames with errors, or missed them"
+            problems.append(Problem(Fault.GENERATOR, detail, missed, ports))
         sizes = difference(tx, "obytes", ports), difference(rx, "ibytes", ports)
         if report.others:
             sizes = round(report.size * offered), round(report.size * forwarded)
@@ -466,9 +466,9 @@ def outcome_of(
     spare = max((report.others for report in sent.values()), default=0)
     for port in after.keys() - {direction.tx_port for direction in sent}:
         if (stray := difference(port, "opackets")) > spare:
-            words = f"port {port} sent {stray} frames that nobody asked it for; does another program use it?"
+            detail = f"port {port} sent {stray} frames that nobody asked it for; does another program use it?"
             # they may be lost in the place of others, and come back in the place of others
-            problems += [Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
+            problems += [Problem(fault, detail, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
     least, most = _together(sent.values())
     readings = {"elapsed_uncertainty": (most - least) / 2}
     elapsed = (least + most) / 2

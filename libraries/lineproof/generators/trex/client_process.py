@@ -66,8 +66,8 @@ class ClientProcess:
                 answer = read_message(text)
         except TimeoutError:
             self.kill()
-            words = f"the TRex client's process did not answer '{command}' within {limit:g} s and was ended"
-            raise TestbedError(words) from None
+            timed_out = f"the TRex client's process did not answer '{command}' within {limit:g} s and was ended"
+            raise TestbedError(timed_out) from None
         except (EOFError, ValueError) as error:
             raise self._ended(command) from error
         if b"\\" in text or b"\x7f" in text:

@@ -234,6 +234,6 @@ def store_copy(copy: Path, data: bytes) -> Path:
     except tarfile.TarError as error:
         raise TestbedError(f"what the TRex server's host sent is no copy of its client: {error}") from error
     except OSError as error:
-        words = system_words(error, copy.parent, CACHE_ELSEWHERE)
-        raise TestbedError(f"the copy of TRex's client cannot be kept in {words}") from error
+        message = system_words(error, copy.parent, CACHE_ELSEWHERE)
+        raise TestbedError(f"the copy of TRex's client cannot be kept in {message}") from error
     return copy

@@ -412,19 +412,19 @@ class TrexGenerator(Generator):
         try:
             return self._call(command, limit, **arguments)
         except ClientError as error:
-            kind, words = TestbedError, f"{server}, asked to {command}: {error}"
+            kind, message = TestbedError, f"{server}, asked to {command}: {error}"
             if error.kind == "lost":
                 # which request was the first without an answer depends on the moment, and says nothing
                 more = "" if str(error).startswith(("[RPC]", "the server ")) else f": {error}"
-                words = f"{server} no longer answers{more}"
+                message = f"{server} no longer answers{more}"
             elif error.kind == "taken":
-                words = f"the ports of {server} are no longer ours: {error}"
+                message = f"the ports of {server} are no longer ours: {error}"
             elif "API handler" in str(error):
                 # a server has a new handler after each start; the client still sends the old one
-                words = f"{server} was started again meanwhile: {error}"
+                message = f"{server} was started again meanwhile: {error}"
             elif remedy := remedy_of(str(error)):
-                kind, words = ProbesRefused, f"{words}{remedy}"
-            raise kind(words) from error
+                kind, message = ProbesRefused, f"{message}{remedy}"
+            raise kind(message) from error
 
 
 class TrexLive:
@@ -494,13 +494,13 @@ def _owners_text(owners: Mapping[int, str]) -> str:
 
 def connection_error(error: ClientError, async_port: int, server: ServerFacts, folder: Path | None) -> TestbedError:
     """Return *error* of the client's process, which connects and acquires, for a person. *folder*: of its library."""
-    words = f"the TRex server at {server.where}: {error}"
+    message = f"the TRex server at {server.where}: {error}"
     if error.kind == "install":
-        words = f"{error}; expected trex-stl-lib 0.3 and what it requires: pip install trex-stl-lib==0.3"
+        message = f"{error}; expected trex-stl-lib 0.3 and what it requires: pip install trex-stl-lib==0.3"
     elif error.kind == "connect" and "mismatch" in str(error).lower():
-        words = misfit(server, folder, str(error))
+        message = misfit(server, folder, str(error))
     elif error.kind == "connect" and "subscriber" in str(error):
-        words = (
+        message = (
             f"the TRex server at {server.where} answers, but publishes nothing that trex-stl-lib 0.3 understands at"
             f" port {async_port}; fix 'async_port' in the testbed file ({error})"
         )
@@ -509,7 +509,7 @@ def connection_error(error: ClientError, async_port: int, server: ServerFacts, f
             f"a port of the TRex server at {server.where} is taken: {error} (TRex does not report since when); have it"
             " released there, or set 'force: true' for the generator in the testbed file to take it away"
         )
-    return TestbedError(words)
+    return TestbedError(message)
 
 
 _REMEDIES = {

@@ -87,8 +87,8 @@ def make_outcome(
         problems += _pauses(counts, row, load, speeds or {})
         problems += _missed(counts, row, latency)
     if cpu is None and any(row.lost for row in rows):
-        words = f"its load is not known, and a transmit queue was full {queue_full or 0:.0f} times"
-        problems.append(Problem(Fault.CPU_BOUND, words))
+        detail = f"its load is not known, and a transmit queue was full {queue_full or 0:.0f} times"
+        problems.append(Problem(Fault.CPU_BOUND, detail))
     if not counts.finished:
         problems.append(Problem(Fault.STRETCHED, f"still sending after {elapsed:.1f} s, stopped"))
     readings = {
@@ -136,8 +136,8 @@ def _of_clocks(counts: TrialCounts) -> Iterator[Problem]:
         yield Problem(Fault.CLOCK, "the server's went back")
     server, slowest, fastest = counts.clocks
     if not slowest * (1 - CLOCK_DRIFT) <= server <= fastest * (1 + CLOCK_DRIFT):
-        words = f"the server's went on by {server:.3f} s, this machine's by {slowest:.3f} to {fastest:.3f} s"
-        yield Problem(Fault.CLOCK, words)
+        detail = f"the server's went on by {server:.3f} s, this machine's by {slowest:.3f} to {fastest:.3f} s"
+        yield Problem(Fault.CLOCK, detail)
     if abs(counts.clock_jump) > CLOCK_JUMP:
         yield Problem(Fault.CLOCK, f"it moved by {counts.clock_jump:+.1f} s during the trial")
 
@@ -157,29 +157,29 @@ def _of_counters(counts: TrialCounts, rows: Sequence[DirectionCount]) -> Iterato
         for name, values in shown.items():
             values += [reading.since(counts.before, port, name) for reading in (counts.at_end, counts.after)]
             if (fall := max(earlier - later for earlier, later in pairwise(values))) > 0:
-                words = f"{name} of generator port {port} fell by {fall}"
-                yield Problem(Fault.COUNTERS, words, directions=tuple(way for way in ways if port in way))
+                detail = f"{name} of generator port {port} fell by {fall}"
+                yield Problem(Fault.COUNTERS, detail, directions=tuple(way for way in ways if port in way))
     for way in ways:
         if failed := _grown(counts, way[0], "oerrors"):
-            words = f"port {way[0]} failed to send {failed} frames{_error_words(counts, way[0])}"
-            yield Problem(Fault.UNSENT, words, failed, (way,))
+            detail = f"port {way[0]} failed to send {failed} frames{_error_words(counts, way[0])}"
+            yield Problem(Fault.UNSENT, detail, failed, (way,))
     # of a port that was told to send nothing: what the router returns to it would hide as many lost frames
     for port in sorted(counts.after.ports.keys() - {tx_port for tx_port, _ in ways}):
         if stray := _grown(counts, port, "opackets"):
-            words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
+            detail = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
             # they may be lost in the place of others, and come back in the place of others
-            yield from (Problem(fault, words, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN))
+            yield from (Problem(fault, detail, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN))
 
 
 def _missed(counts: TrialCounts, row: DirectionCount, latency: Sequence[LatencyCount]) -> Iterator[Problem]:
     """Yield that the generator itself may have missed some of the lost frames; any loss beyond is the router's."""
     if not row.lost or not (missed := _grown(counts, row.rx_port, "ierrors")):
         return
-    words = f"port {row.rx_port} received {missed} frames with errors, or missed them"
-    words += _error_words(counts, row.rx_port)
+    detail = f"port {row.rx_port} received {missed} frames with errors, or missed them"
+    detail += _error_words(counts, row.rx_port)
     if any((count.tx_port, count.sent) == (row.tx_port, missed) for count in latency):
-        words += f"; exactly as many as probe frames were sent: {MISCOUNTED_PROBES}"
-    yield Problem(Fault.GENERATOR, words, missed, ((row.tx_port, row.rx_port),))
+        detail += f"; exactly as many as probe frames were sent: {MISCOUNTED_PROBES}"
+    yield Problem(Fault.GENERATOR, detail, missed, ((row.tx_port, row.rx_port),))
 
 
 def _error_words(counts: TrialCounts, port: int) -> str:

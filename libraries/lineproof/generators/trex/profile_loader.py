@@ -81,8 +81,8 @@ def run_profile(path: Path, entry: TrexFile, folder: Path | None) -> Mapping[str
         answer: Mapping[str, Any] = json.loads(ran.stdout)
     except ValueError:
         last = " / ".join(" ".join(line.split()) for line in ran.stderr.strip().splitlines()[-2:])
-        words = f"; its last output: {last[-300:]}" if last else ""
-        raise ConfigError(f"ended the process that loads it (status {ran.returncode}){words}", path) from None
+        output = f"; its last output: {last[-300:]}" if last else ""
+        raise ConfigError(f"ended the process that loads it (status {ran.returncode}){output}", path) from None
     if missing := answer.get("error"):
         raise TestbedError(
             f"'{path.name}' cannot be loaded: {missing}; expected trex-stl-lib 0.3 and what it requires, which every"

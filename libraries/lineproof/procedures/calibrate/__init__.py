@@ -69,8 +69,8 @@ def calibrate(
     ceilings, failed = list[CeilingEntry](), list[str]()
     check_writable(calibrations)  # a measurement that cannot be kept is not begun
     count, goal = len(profiles) * len(directions), plan.goal
-    words = f"Watching it for {_watch_text(goal)} each (1 / risk trials of goal '{goal.goal}')"
-    _print(Note(f"{counted(count, 'ceiling')}. {words} takes {_watch_text(goal, count)} of traffic."))
+    announcement = f"Watching it for {_watch_text(goal)} each (1 / risk trials of goal '{goal.goal}')"
+    _print(Note(f"{counted(count, 'ceiling')}. {announcement} takes {_watch_text(goal, count)} of traffic."))
     with closing(Session.start(plan, bypass=True, say=say)) as session:
         session.generator.connect()
         if session.simulated:

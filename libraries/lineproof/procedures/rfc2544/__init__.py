@@ -69,8 +69,8 @@ def at_throughputs(
 ) -> Iterator[tuple[TrafficWords, Load]]:
     """Yield the traffic and throughput of each result that has one. Raises SentenceError for those of other traffic."""
     for result in throughputs:
-        words = f"{getattr(result, 'value', '')} {traffic}"
-        known, bounds = carried(run, result, THROUGHPUT.keyword, words, RATIO)
+        sentence = f"{getattr(result, 'value', '')} {traffic}"
+        known, bounds = carried(run, result, THROUGHPUT.keyword, sentence, RATIO)
         if bounds.lower is not None:
             yield known, bounds.lower
 

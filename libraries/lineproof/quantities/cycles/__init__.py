@@ -218,14 +218,14 @@ def _costs_words(
     rows = [row for costs in readings for row in costs]
     judged, whole = READING_OF[unit], together(rows)
     values = {} if whole is None else {name: _cycles(value) for name, value in whole.figures().items()}
-    words = {
+    reasons = {
         "cycles_per_packet": "{} cycles per packet",
         "cycles_per_packet_without_input": "{} without the input node",
         "vectors_per_call": "{} vectors per call",
     }
     if unit is Unit.CYCLES_WITHOUT_INPUT:
-        words |= {judged: "{} cycles per packet without input", "cycles_per_packet": "{} with it"}
-    others = ", ".join(words[name].format(value) for name, value in values.items() if name != judged)
+        reasons |= {judged: "{} cycles per packet without input", "cycles_per_packet": "{} with it"}
+    others = ", ".join(reasons[name].format(value) for name, value in values.items() if name != judged)
 
     def figure(costs: Iterable[PacketCost]) -> float | None:
         whole = together(costs)
@@ -238,7 +238,7 @@ def _costs_words(
     together_words = "of all trials together: " if len(readings) > 1 else ""
     details = [f"{together_words}{others}" if others else "", f"trials from {least} to {most}" if least != most else ""]
     details += [f"{name}: {_cycles(value)}" for name, value in threads if value is not None]
-    return words[judged].format(figure_of_all) + median, tuple(filter(None, details))
+    return reasons[judged].format(figure_of_all) + median, tuple(filter(None, details))
 
 
 def _cycles(number: float) -> str:

@@ -70,16 +70,16 @@ class Loss(Quantity):
         lost_share = as_counted if ruling is Ruling.FAIL else proven(worst, ruling, promise.limit, shown)
         where = " in the worst direction" * (several and lost > 0 and not promise.in_total)
         lost_words = "lost or changed" if changed and not is_split else "lost"
-        words = f"{lost_words} {lost_share}{where} ({counts}) at {load}"
+        summary = f"{lost_words} {lost_share}{where} ({counts}) at {load}"
         details = [*direction_lines(trials), *pair_lines(promise, trials)]
         if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
             missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
-            words += f", {percent(most)} forgiven in all"
+            summary += f", {percent(most)} forgiven in all"
             details.insert(0, f"{counted(missed, 'trial')} lost frames")
         if is_split:
             least = shown(loss_ratio(trials, promise.in_total))
-            return Reason(f"lost or changed at least {least}: {changed}", (words, *details))
-        return Reason(words, tuple(details))
+            return Reason(f"lost or changed at least {least}: {changed}", (summary, *details))
+        return Reason(summary, tuple(details))
 
     def named_figures(self, promise: Promise, trials: Sequence[Trial]) -> Mapping[str, float]:
         """Return the frames offered and lost, how many of these came back changed, and the worst trial's loss ratio."""
@@ -155,9 +155,9 @@ class Throughput(Loss):
         # of changed frames the first line says how many, as this one's does
         lines = list(reason.details if changed else (reason.summary, *reason.details))
         most = "at most " if changed else ""
-        words = f"forwarded {most}{rate_words(carried, promise)}"
+        summary = f"forwarded {most}{rate_words(carried, promise)}"
         share = f"forwarded {most}{part(carried / max(asked, offered))} of it{f': {changed}' if changed else ''}"
-        return Reason(share, (lines[0], words, *lines[1:]))
+        return Reason(share, (lines[0], summary, *lines[1:]))
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return the load that is carried."""
