@@ -96,7 +96,7 @@ class HostileServer:
         self.inside: dict[str, Answer] = {}
         self._methods: dict[int, str] = {}
         self.published: list[list[bytes]] = []
-        """What is published before each message of *server* that has :attr:`marker` in it."""
+        """Messages that are published before each one of *server* that has :attr:`marker` in it."""
         self.marker = b""
         self._over = threading.Event()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()

@@ -58,13 +58,13 @@ class _Capture:
 def words_of(frame: bytes) -> set[str]:
     """Return the words of a filter that *frame* fits: its type, behind any tags, and whether it has any."""
     headers = headers_of(frame)
-    words = {word for word, kind in TYPES.items() if kind == headers.kind}
-    return words | {"vlan"} if headers.tags else words
+    kinds = {word for word, kind in TYPES.items() if kind == headers.kind}
+    return kinds | {"vlan"} if headers.tags else kinds
 
 
 _ALL = r"\w+(?: +and +\w+)*"
 _FILTER = re.compile(rf"(?:{_ALL}|\({_ALL}\))(?: +or +\w+| +or *\({_ALL}\))*|")
-"""What follows ``or`` needs brackets around ``and``: pcap-filter(7) reads ``ip or vlan and arp`` from left to right."""
+"""A rest behind ``or`` needs brackets round ``and``: pcap-filter(7) reads ``ip or vlan and arp`` from left to right."""
 
 
 def filter_terms(text: str) -> list[set[str]]:
