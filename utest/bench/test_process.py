@@ -84,11 +84,13 @@ def test_an_error_is_in_the_log_that_its_owner_quotes(tmp_path: Path) -> None:
         TestbedProcess("server", bench_command(), tmp_path / "server.log", specification)
 
 
-def test_a_taken_port_is_named() -> None:
+@pytest.mark.parametrize("key", ["rpc_port", "pub_port"])
+def test_a_taken_port_is_named_with_the_option_that_chooses_another(key: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with process(rpc_port=port) as (ran, first):
+        with process(**{key: port}) as (ran, first):
             assert f"port {port} on 127.0.0.1 is already taken" in first["error"]
+            assert f"'--{key.replace('_', '-')}'" in first["error"]
             assert ran.wait(30) == 1
 
 

@@ -41,14 +41,14 @@ class PortTaken(Exception):
     """A fixed TCP port is already in use."""
 
 
-def bind(socket: zmq.Socket[bytes], host: str, port: int) -> int:
-    """Bind *socket* to tcp://host:port (0: any free one); returns the port. Raises PortTaken with a sentence."""
+def bind(socket: zmq.Socket[bytes], host: str, port: int, option: str) -> int:
+    """Bind *socket* to tcp://host:port (0: any free one); return the port. Raises PortTaken, which names *option*."""
     try:
         socket.bind(f"tcp://{host}:{port or '*'}")
     except zmq.ZMQError as error:
         if error.errno == errno.EADDRINUSE:
-            text = f"port {port} on {host} is already taken; end what listens there, or choose another (0: a free one)"
-            raise PortTaken(text) from None
+            fix = f"end what listens there, or choose another with '{option}' (0: a free one)"
+            raise PortTaken(f"port {port} on {host} is already taken; {fix}") from None
         raise PortTaken(f"cannot listen on port {port} of {host}: {error.strerror}") from None
     return int(bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").rpartition(b":")[2])
 
@@ -79,8 +79,8 @@ class TrexServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
         self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
-        self.rpc_port = bind(self._rpc, settings.host, settings.rpc_port)
-        self.pub_port = bind(self._pub, settings.host, settings.pub_port)
+        self.rpc_port = bind(self._rpc, settings.host, settings.rpc_port, "--rpc-port")
+        self.pub_port = bind(self._pub, settings.host, settings.pub_port, "--pub-port")
         self._publisher = Publisher(self._pub)
         self.service = ServerMethods(backend, self._publisher, now, settings)
         self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h, self.service.one_moment)
