@@ -49,7 +49,7 @@ def private_key(login: Login, who: str) -> paramiko.PKey | None:
     if login.key_from:
         name, data, public = login.key_from, login.secret(login.key_from, f"key for {who}").strip().encode(), None
     elif login.key is not None:
-        name, data, public = str(login.key), _content(login.key), login.key.with_name(f"{login.key.name}.pub")
+        name, data, public = str(login.key), _content(login.key, who), login.key.with_name(f"{login.key.name}.pub")
     else:
         return None
     if data.startswith(_PUBLIC):
@@ -80,13 +80,14 @@ def private_key(login: Login, who: str) -> paramiko.PKey | None:
     )
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, who: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        # not shown where there is no such file: it may be the secret itself, put in the place of its path
-        shown = f" '{path}'" if os.path.exists(path) else ""  # noqa: PTH110  (no error for what cannot be a path)
-        raise TestbedError(f"the key{shown} cannot be read ({error.strerror}); {_FIX}") from None
+        # a path of no file is shown as far as it exists: the rest may be the secret itself, put in its place
+        known = next(each for each in (path, *path.parents) if os.path.exists(each))  # noqa: PTH110  (no error for what cannot be a path)
+        inside = "" if known == path else "in "
+        raise TestbedError(f"the key for {who} cannot be read ({error.strerror}: {inside}'{known}'); {_FIX}") from None
 
 
 def _held_by_agent(public: Path | None, problem: str) -> paramiko.PKey:
