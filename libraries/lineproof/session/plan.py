@@ -372,10 +372,11 @@ class Plan:
         """Raise SentenceError if *traffic* needs more pairs of ports than there are, or pairs of several line rates."""
         count = self.testbed.pair_count
         if traffic.pairs > count:
-            key = "'ports' of the generator" if isinstance(self.testbed, HardwareSettings) else "'pairs'"
+            is_hardware = isinstance(self.testbed, HardwareSettings)
+            key = f"{2 * traffic.pairs} 'ports' of the generator" if is_hardware else f"'pairs: {traffic.pairs}'"
             raise SentenceError(
                 f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports;"
-                f" for more, extend {key} in its file and 'ports' of the platform"
+                f" expected fewer, or {key} in its file and {2 * traffic.pairs} 'ports' of the platform"
             )
         speeds = self.speeds(traffic.pairs)
         lines = sorted({min(both) / 1e9 for both in zip(speeds[::2], speeds[1::2], strict=True)})
