@@ -29,9 +29,10 @@ from lineproof.generators.programs.driver import ProgramGenerator, Sent, outcome
 from lineproof.generators.programs.frame_list import config_line, listed_frames
 from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, LOCK, Port, Span
 from lineproof.generators.programs.switch import Switch, SwitchSettings
-from lineproof.generators.site import GeneratorEndpoint, Place, SiteSide
+from lineproof.generators.site import GeneratorEndpoint, Place
 from lineproof.generators.streams import profile_streams
 from lineproof.system.login import ENVIRONMENT
+from lineproof.testbed.settings import default_side
 from lineproof.units import FCS
 from support.catalogue import CATALOGUE
 from support.paths import ROOT
@@ -119,7 +120,7 @@ def generator(
     monkeypatch.setattr(driver, "DRAIN", 0.0)
     monkeypatch.setattr(driver, "OPENING", 0.0)
     ports = [StandIn(index, OUTPUTS[name]) for index in (0, 1)]
-    endpoint, side = GeneratorEndpoint((0, 1), Mock()), SiteSide("198.18.0.1/24", "198.18.0.2")
+    endpoint, side = GeneratorEndpoint((0, 1), Mock()), default_side(0).of_router("eth0")
     monkeypatch.setattr(driver, "Port", lambda index, place: ports[index])
     made = ProgramGenerator(
         PROGRAMS[name], endpoint, [side] * 2, tuple(port.place for port in ports), PROGRAMS[name].program

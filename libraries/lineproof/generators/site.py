@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from ..config import Config
+from ..core.telemetry import Side
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .base import Abilities, Generator
 from .trex.client.service import NextHop
@@ -45,7 +46,7 @@ class GeneratorEndpoint:
     """
 
     ports: tuple[int, ...]
-    connect: Callable[[GeneratorEndpoint, Sequence[SiteSide]], Generator]
+    connect: Callable[[GeneratorEndpoint, Sequence[Side]], Generator]
     next_hops: Mapping[int, str] = field(default_factory=dict)
     """By port, where the testbed file names one: the router's address that is asked for its MAC address."""
     trex: TrexSettings | None = None
@@ -53,14 +54,6 @@ class GeneratorEndpoint:
     home: str = ""
     places: tuple[Place, ...] = ()
     secrets: Secrets = ENVIRONMENT
-
-
-@dataclass(frozen=True, slots=True)
-class SiteSide:
-    """The router's end of a port's cable: its address with prefix length, and the port's own address."""
-
-    address: str
-    peer: str
 
 
 class GeneratorSettings(Config):
@@ -78,7 +71,7 @@ class GeneratorSettings(Config):
     type: str = "trex"
     card: str | None = None
 
-    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[SiteSide]) -> Generator:
+    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
         """Return the generator at *endpoint*, with its ports claimed. Raises TestbedError, with nothing left.
 
         *sides*: one for each port, in their order.
@@ -96,7 +89,7 @@ class GeneratorSettings(Config):
         return ()
 
 
-def connect_trex(at: GeneratorEndpoint, sides: Sequence[SiteSide]) -> Generator:
+def connect_trex(at: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
     """Return the TRex server at an endpoint, with its ports claimed. Raises TestbedError, with nothing left."""
     hops = dict[int, NextHop]()
     for port, side in zip(at.ports, sides, strict=False):

@@ -10,7 +10,6 @@ from datetime import datetime
 from ..ceilings import MeasuredLimits, PublishedLimits, choose_card
 from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort, PortsTaken
-from ..generators.site import SiteSide
 from ..simulation import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
@@ -28,7 +27,7 @@ AFTER_OTHERS = 5.0
 def connect_generator(testbed: OpenTestbed) -> Generator:
     """Return the generator of *testbed*, with its ports claimed. Raises TestbedError in one sentence."""
     facts = testbed.facts
-    return facts.generator.connect(facts.generator, [SiteSide(side.address, side.peer) for side in facts.sides])
+    return facts.generator.connect(facts.generator, facts.sides)
 
 
 def measured_limits(

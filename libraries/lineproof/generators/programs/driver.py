@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from ...core.foreign import Heard
+from ...core.telemetry import Side
 from ...core.traffic.profiles import ETHERNET, IP, TRANSPORT, Profile
 from ...core.trial import DURING_READING, HOST_COUNTS, DirectionCount, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...units import FCS
 from ..base import Direction, Generator, GeneratorPort, Probe
-from ..site import GeneratorEndpoint, Place, SiteSide
+from ..site import GeneratorEndpoint, Place
 from ..streams import profile_streams
 from .description import Description, filled
 from .frame_list import config_line, listed_frames
@@ -101,7 +102,7 @@ class ProgramGenerator(Generator):
         self,
         description: Description,
         endpoint: GeneratorEndpoint,
-        sides: Sequence[SiteSide],
+        sides: Sequence[Side],
         places: Sequence[Place],
         path: str,
         link_wait: int = 0,
@@ -127,10 +128,10 @@ class ProgramGenerator(Generator):
             for index, place in self._places.items():
                 port = self._ports[index] = Port(index, place)
                 self._check_host(port)
-                side = self._sides.get(index, SiteSide("", ""))
-                router, _, prefix = side.address.partition("/")
+                address, peer = (side.address, side.peer) if (side := self._sides.get(index)) else ("", "")
+                router, _, prefix = address.partition("/")
                 of_port = {"interface": place.interface, "mac": port.mac, "own_mtu": port.mtu}
-                of_router = {"router": router, "router_mac": place.router_mac, "peer": f"{side.peer}/{prefix}"}
+                of_router = {"router": router, "router_mac": place.router_mac, "peer": f"{peer}/{prefix}"}
                 self._values[index] = {**self._settings, **of_port, **of_router}
             self._version = port.ask(filled(self._description.version, self._settings)).strip() or "?"
         except BaseException:

@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from ...config import MacAddress
+from ...core.telemetry import Side
 from ...core.traffic.profiles import PAIRS
 from ...system.login import HostSettings
 from ..base import Abilities, Generator
-from ..site import GeneratorEndpoint, GeneratorSettings, Place, SiteSide
+from ..site import GeneratorEndpoint, GeneratorSettings, Place
 from .description import Description
 from .driver import ProgramGenerator
 from .switch import Switch, SwitchSettings
@@ -35,7 +36,7 @@ class ProgramSettings(GeneratorSettings):
 
     description: ClassVar[Description]
 
-    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[SiteSide]) -> Generator:
+    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
         """Claim the ports that the testbed has made. Raises TestbedError, with nothing left."""
         return ProgramGenerator(self.description, endpoint, sides, endpoint.places, self.description.program)
 
@@ -93,7 +94,7 @@ class HostProgramSettings(ProgramSettings, HostSettings):
             )
         )
 
-    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[SiteSide]) -> Generator:
+    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
         """Claim the ports of the file; a switch checks their counts if there is one. Raises TestbedError."""
         places = []
         for port in self.ports:
