@@ -7,6 +7,7 @@ import base64
 import contextlib
 import itertools
 import json
+import re
 import sys
 import threading
 import time
@@ -213,8 +214,7 @@ class ClientLibrary(ABC):
             about, streams = self._about(port), enumerate(items.get(port, ()), 1)
             adding = [("add_stream", {**about, "stream_id": n, "stream": self._stream(item)}) for n, item in streams]
             self._loaded.add(port)
-            with self._named_holders():
-                self.ask_all([("remove_all_streams", about), *adding])
+            self.ask_all([("remove_all_streams", about), *adding])
         self._loaded = set(items)
 
     def start(self, rates: Mapping[int, float], duration: float, gap: float) -> tuple[float, CounterReading]:
@@ -230,8 +230,7 @@ class ClientLibrary(ABC):
         limit = time.monotonic() + REPLY_LIMIT
         while True:
             try:
-                with self._named_holders():
-                    reply = self.ask_all([*calls, *self._reading()], gap)
+                reply = self.ask_all([*calls, *self._reading()], gap)
             except Refusal as refusal:
                 if refusal.kind != "refused":
                     raise
@@ -242,18 +241,6 @@ class ClientLibrary(ABC):
             else:
                 counters = self._counters_read(reply.results[len(calls) :], reply.asked)
                 return answers.moment(reply.results[0]), counters
-
-    @contextlib.contextmanager
-    def _named_holders(self) -> Iterator[None]:
-        """Say who holds the ports now where the server refuses because this connection does not."""
-        try:
-            yield
-        except Refusal as refusal:
-            if refusal.kind == "refused" and ("owned" in str(refusal) or "acquire" in str(refusal)):
-                holders = {port: status.get("owner") or "nobody" for port, status in self._statuses(self.held).items()}
-                named = "; ".join(f"port {port} is held by '{who}' now" for port, who in holders.items())
-                raise Refusal("taken", named) from refusal
-            raise
 
     def core_mask(self, port: int, sending: Container[int]) -> int:
         """Return the cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
@@ -288,10 +275,10 @@ class ClientLibrary(ABC):
         calls = [TOTALS, *reading, *counts, *reading, ("get_utilization", {}), *status, *_of_groups(groups)]
         asked, results = self.ask_all(calls)
 
+        rest = iter(results)
+
         def next_results(number: int) -> list[Any]:
-            part = results[:number]
-            del results[:number]
-            return part
+            return list(itertools.islice(rest, number))
 
         (totals,), cards = next_results(1), dict[int, dict[str, int]]()
         first = self._counters_read(next_results(len(reading)), asked, totals)
@@ -300,7 +287,7 @@ class ClientLibrary(ABC):
             cards[port] = {name: int(count) for name, count in pairs if _is_kept(name)}
         last, (loads,) = self._counters_read(next_results(len(reading)), asked, totals), next_results(1)
         down = _without_link(dict(zip(ports, next_results(len(ports)), strict=True)))
-        return Survey(first, last, cards, down, core_loads(loads), results[0] if results else {})
+        return Survey(first, last, cards, down, core_loads(loads), next(rest, {}))
 
     def _names_of_cards(self, ports: Sequence[int]) -> dict[int, tuple[str, ...]]:
         """Return the names of the cards' own counters, by port; of those *ports* that have any."""
@@ -418,7 +405,8 @@ class ClientLibrary(ABC):
     def ask_all(self, calls: Sequence[Call], gap: float = 0.0) -> Reply:
         """Return the answers to *calls* in one message, also if the server is busy at first.
 
-        Raises Refusal if one of them is refused; the others are carried out.
+        Raises Refusal if one of them is refused, which says who holds ports that this connection does not hold any
+        more; the others are carried out.
         Until they come, the counters are asked for each *gap* s, if it is not 0.
         """
         limit = time.monotonic() + REPLY_LIMIT
@@ -433,11 +421,18 @@ class ClientLibrary(ABC):
                 return reply
             except Refusal as refusal:
                 if refusal.code not in (BUSY_ERROR, TICKET_ERROR) or time.monotonic() > limit:
+                    if self.held and refusal.kind == "refused" and re.search("owned|acquire", str(refusal)):
+                        raise Refusal("taken", self._holders()) from refusal
                     raise
                 if refusal.code == TICKET_ERROR:  # only of a call that is alone
                     calls = [("get_async_results", {"ticket_id": int(str(refusal))})]
             time.sleep(BUSY_WAIT)
         return Reply(limit, [])
+
+    def _holders(self) -> str:
+        """Return who holds the ports now that this connection acquired."""
+        owners = {port: status.get("owner") or "nobody" for port, status in self._statuses(self.held).items()}
+        return "; ".join(f"port {port} is held by '{who}' now" for port, who in owners.items())
 
     @property
     def _connection(self) -> Pipe:
@@ -523,7 +518,7 @@ def _ignored_refusals() -> Iterator[None]:
     try:
         yield
     except Refusal as refusal:
-        if refusal.kind != "refused":
+        if refusal.kind not in ("refused", "taken"):
             raise
 
 
