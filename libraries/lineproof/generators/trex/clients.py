@@ -123,9 +123,8 @@ def choose_client(server: ServerFacts, client: str, fetch: FetchClient | None = 
         return None
     if client not in ("", PYPI, FROM_SERVER):
         return named_client(client)
-    home = os.environ.get(HOME_VARIABLE, "")
-    if not client and home and client_folder(Path(home)) is not None:
-        return Path(home)
+    if not client and (home := home_client()):
+        return home
     if client != PYPI and fetch is not None:
         return fetch(server)
     if client == FROM_SERVER:
@@ -138,9 +137,15 @@ def choose_client(server: ServerFacts, client: str, fetch: FetchClient | None = 
         " 4.1, which servers up to v2.87 take; expected, under 'generator' in the testbed file,"
         " 'client: /path/of/a/TRex/installation' with that client, or without 'client: pypi' a login on the server's"
         f" host, 'ssh: {{user: …, key: …}}', from where it is copied; or its folder in {HOME_VARIABLE}"
-        + (f" (there is no client in '{home}', which that names)" if home else "")
+        + (f" (there is no client in '{named}', which that names)" if (named := os.environ.get(HOME_VARIABLE)) else "")
         + (f" ({server.refusal})" if server.refusal else "")
     )
+
+
+def home_client() -> Path | None:
+    """Return the installation that TREX_HOME names, if there is a client in it."""
+    home = os.environ.get(HOME_VARIABLE, "")
+    return Path(home) if home and client_folder(Path(home)) is not None else None
 
 
 def named_client(client: str) -> Path:

@@ -16,8 +16,7 @@ from ...core.traffic.trex_profile import ProfileSource, TrexProfile, read_trex_p
 from ...errors import ConfigError, TestbedError
 from ...files import read_file
 from ...system import children
-from .client.shipped import client_folder
-from .clients import FROM_SERVER, HOME_VARIABLE, PYPI, latest_copy, named_client
+from .clients import FROM_SERVER, HOME_VARIABLE, PYPI, home_client, latest_copy, named_client
 
 LARGEST_PROFILE = 2 << 20
 """Bytes of a profile in TRex's format."""
@@ -65,8 +64,7 @@ class TrexProfileLoader:
         """Return the client: the testbed's, TREX_HOME's, or the latest copy of a server's; None: PyPI's."""
         if self._client not in ("", PYPI, FROM_SERVER):
             return named_client(self._client)
-        home = os.environ.get(HOME_VARIABLE, "")
-        return Path(home) if home and client_folder(Path(home)) is not None else latest_copy()
+        return home_client() or latest_copy()
 
 
 def run_profile(path: Path, entry: TrexFile, folder: Path | None) -> Mapping[str, Any]:
