@@ -132,7 +132,7 @@ def test_every_end_of_a_search_leaves_service_mode_and_releases_the_ports(client
             wait_until(lambda: status(observer, 1)["service"])
             time.sleep(0.2)
             if how == "stopped":
-                process._process.send('{"id": 9999, "command": "stop"}')
+                process.send('{"id": 9999, "command": "stop"}')
             else:
                 os.kill(process.pid, signal.SIGTERM if how == "terminated" else signal.SIGKILL)
 

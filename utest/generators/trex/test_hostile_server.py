@@ -200,5 +200,5 @@ def test_a_client_process_that_does_not_answer_is_ended(
     with pytest.raises(TestbedError, match=message):
         child.call("ports", 2.0)
     assert time.monotonic() - began < 20
-    assert child._process.poll() is not None
+    assert child.poll() is not None
     child.close()

@@ -30,7 +30,7 @@ class ClientError(TestbedError):
         self.kind = kind
 
 
-class ClientProcess:
+class ClientProcess(children.Child):
     """The running process. It imports its library in the background, which takes 1 to 2 s."""
 
     def __init__(self, folder: Path | None = None, namespace: str = "") -> None:
@@ -42,13 +42,8 @@ class ClientProcess:
         self._log = os.fdopen(os.memfd_create("lineproof-client"), "w+b")
         # In a session of its own the library cannot kill the process group of its parent (see pypi.load_library).
         argv = children.python(MODULE, *([] if folder is None else [str(folder.absolute())]))
-        self._process = children.Child((*inside(namespace), *argv), stderr=self._log)
         self._number = 0
-
-    @property
-    def pid(self) -> int:
-        """The process ID."""
-        return self._process.pid
+        super().__init__((*inside(namespace), *argv), stderr=self._log)
 
     def call(self, command: str, limit: float, arguments: Mapping[str, Any] | None = None) -> Any:
         """Return the answer to *command* within *limit* s. Raises ClientError for an error in the answer.
@@ -60,12 +55,12 @@ class ClientProcess:
         message = {**(arguments or {}), "id": self._number, "command": command}
         answer: dict[str, Any] = {}
         try:
-            self._process.send(json.dumps(message))
+            self.send(json.dumps(message))
             while answer.get("id") != self._number:  # an answer to an interrupted call
-                text = self._process.line(until - time.monotonic())
+                text = self.line(until - time.monotonic())
                 answer = read_message(text)
         except TimeoutError:
-            self.kill()
+            self._end_now()
             timed_out = f"the TRex client's process did not answer '{command}' within {limit:g} s and was ended"
             raise TestbedError(timed_out) from None
         except (EOFError, ValueError) as error:
@@ -79,9 +74,9 @@ class ClientProcess:
 
     def _ended(self, command: str) -> TestbedError:
         with contextlib.suppress(children.TimeoutExpired):
-            self._process.wait(1)
-        status, last = self._process.poll(), ""
-        self.kill()
+            self.wait(1)
+        status, last = self.poll(), ""
+        self._end_now()
         if not self._log.closed:
             self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 4000))
             lines = self._log.read().decode(errors="replace").strip().splitlines()
@@ -94,11 +89,11 @@ class ClientProcess:
 
         Returns whether it released its ports before it ended.
         """
-        self._process.end(CLOSE_LIMIT)  # it stops the traffic, releases the ports and ends
+        self.end(CLOSE_LIMIT)  # it stops the traffic, releases the ports and ends
         self._log.close()
-        return self._process.returncode == 0
+        return self.returncode == 0
 
-    def kill(self) -> None:
+    def _end_now(self) -> None:
         """Kill it and wait for its end. May be repeated."""
-        self._process.kill_all()
-        self._process.end(children.KILL_LIMIT)
+        self.kill_all()
+        self.end(children.KILL_LIMIT)
