@@ -137,7 +137,7 @@ def test_a_study_has_one_place_for_all_its_variants(
     place = create_autospec(LabPlace, instance=True)
     place.record.return_value, place.problems.return_value = {"place": "bench1"}, (problem,) * bool(problem)
     places = [place]
-    monkeypatch.setattr(LabPlace, "acquire", lambda *_: places.pop())
+    monkeypatch.setattr("lineproof.testbed.opening.LabPlace", lambda *_: places.pop())
     home = robot_run.project(tmp_path, "bench1", more="lab: {coordinator: '127.0.0.1:1'}")
     study_project(home, SMALL.replace(ROW, ""))
     run = StudyRun(Project(home), "small", "bench1", "quick", 1)

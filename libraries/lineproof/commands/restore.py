@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             text = "; ".join(f"on the router at {leftover.occasion.router}, {leftover}" for leftover in leftovers)
         elif changes:
             if lab is not None:  # the router may be somebody else's now
-                stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))
+                stack.enter_context(closing(LabPlace(lab, arguments.testbed, say)))
             session.router.connect()
             text = session.router.undo_leftover(asked=True) or text
     undos = [change.undo_text for change in reversed(changes)]

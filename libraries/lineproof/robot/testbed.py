@@ -295,7 +295,7 @@ def lent_testbed(shared: Shared, testbed: str) -> str:
         lent = ValueSet.acquire(testbed, settings.tags, settings.wait, say)
         name, lender = lent.testbed, f"pabot's value set '{lent.name}'"
     else:
-        lent = LabPlace.acquire(settings.lab, testbed, say)
+        lent = LabPlace(settings.lab, testbed, say)
         name, lender = lent.name, f"labgrid's place '{lent.name}'"
     shared.lent[shared.suite_name] = lent
     named_file(project.testbeds, name, f"testbed for {lender}")

@@ -31,9 +31,10 @@ LABGRID = "labgrid"
 
 
 class LabPlace:
-    """A place of labgrid's. Made by :meth:`acquire`; :meth:`close` it, or be killed: both give it back."""
+    """A place of labgrid's. :meth:`close` it, or be killed: both give it back."""
 
-    def __init__(self, settings: LabSettings, testbed: str, say: Say) -> None:
+    def __init__(self, settings: LabSettings, testbed: str, say: Say = silent) -> None:
+        """Wait for the place that *settings* ask for, and acquire it. Raises TestbedError if it stays taken."""
         self.name = self.owner = ""
         self._settings, self._subject, self._say = settings, f"testbed '{testbed}'", say
         self._problem = ""
@@ -44,17 +45,11 @@ class LabPlace:
         asked = {"coordinator": settings.coordinator, "filters": settings.filters(testbed), "user": self._user}
         argv = children.python("lineproof.testbed.lab_holder")
         self._holder = TestbedProcess(LABGRID, argv, Path(os.devnull), asked, limit=LIMIT, grace=LIMIT)
-
-    @classmethod
-    def acquire(cls, settings: LabSettings, testbed: str, say: Say = silent) -> LabPlace:
-        """Wait for the place that *settings* ask for, and return it. Raises TestbedError if it stays taken."""
-        place = cls(settings, testbed, say)
         try:
-            place._wait()
+            self._wait()
         except BaseException:
-            place.close()
+            self.close()
             raise
-        return place
 
     def _wait(self) -> None:
         progress, said = WaitProgress(self._subject, self._settings.wait, self._say), dict[str, str]()

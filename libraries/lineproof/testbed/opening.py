@@ -11,10 +11,9 @@ import hashlib
 import re
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 from ..command_values import facts_as, summarised
 from ..core.router_facts import NicFacts, RouterFacts
@@ -320,9 +319,9 @@ class HeldTestbed:
 
         Raises TestbedError, with everything given back.
         """
-        self._locks = list[BinaryIO]()
+        self._locks = ExitStack()
         if lab is None and testbed.lab is not None:
-            lab = LabPlace.acquire(testbed.lab, testbed.testbed, say)
+            lab = LabPlace(testbed.lab, testbed.testbed, say)
         self.lab = lab
         try:
             if isinstance(testbed, HardwareSettings):
@@ -333,7 +332,7 @@ class HeldTestbed:
 
     def close(self) -> None:
         """Give it back. Harmless when repeated."""
-        self._unlock()
+        self._locks.close()
         if self.lab:
             self.lab.close()
 
@@ -353,17 +352,14 @@ class HeldTestbed:
 
     def _lock_all(self, names: Sequence[str]) -> str:
         """Lock all or nothing; returns who has one of them, "" if nobody."""
-        for name in names:
-            path = runtime_folder() / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{IN_USE}"
-            try:
-                self._locks.append(path.open("ab"))
-            except OSError as error:
-                raise not_written(path, error, ELSEWHERE) from error
-            if not lock_within(self._locks[-1].fileno()):
-                self._unlock()
-                return f"{name} is in use by another run on this machine"
+        with ExitStack() as locks:
+            for name in names:
+                path = runtime_folder() / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{IN_USE}"
+                try:
+                    file = locks.enter_context(path.open("ab"))
+                except OSError as error:
+                    raise not_written(path, error, ELSEWHERE) from error
+                if not lock_within(file.fileno()):
+                    return f"{name} is in use by another run on this machine"
+            self._locks = locks.pop_all()
         return ""
-
-    def _unlock(self) -> None:
-        while self._locks:
-            self._locks.pop().close()
