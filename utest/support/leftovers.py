@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
 
+from lineproof.system.children import environment
 from support.patience import wait_until
 
 LIMIT = 10.0
@@ -29,3 +33,13 @@ def await_end(runtime: Path, processes: Sequence[psutil.Process] = ()) -> None:
         return [*files, *filter(runs, processes)]
 
     wait_until(lambda: not left(), lambda: f"{left()} are left", LIMIT)
+
+
+@contextlib.contextmanager
+def owner(code: str, *words: object, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A program that runs *code* in a session of its own, and the first line that it prints. To be ended inside."""
+    env = environment({**variables, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    argv = [sys.executable, "-c", code, *map(str, words)]
+    with subprocess.Popen(argv, **pipes, text=True, env=env, cwd="/", start_new_session=True) as program:  # type: ignore[call-overload]
+        yield program, program.stdout.readline().strip()

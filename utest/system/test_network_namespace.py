@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.system import children, network_namespace
 from lineproof.system.network_namespace import Namespace, configure, inside, kept_within
+from support import leftovers
 from support.patience import wait_until
 from support.robot_run import processes_of
 
@@ -38,19 +40,15 @@ time.sleep(300)
 TWO = ["sleep", "300"]
 
 
-def owner(folder: Path) -> tuple[subprocess.Popen[bytes], list[str]]:
-    """Start an owner whose folder is *folder*/run; returns it with the paths of its namespaces."""
+@contextlib.contextmanager
+def owner(folder: Path) -> Iterator[list[str]]:
+    """Start an owner whose folder is *folder*/run, which is killed at last; yield the paths of its namespaces."""
     (folder / "run").mkdir()
-    process = subprocess.Popen(
-        [*children.python("lineproof")[:2], "-c", OWNER, str(folder / "run")],
-        stdout=subprocess.PIPE,
-        env=children.environment({"XDG_RUNTIME_DIR": str(folder)}),
-    )
-    assert process.stdout
-    paths = process.stdout.readline().decode().split()
-    process.stdout.close()
-    wait_until(lambda: all((folder / f"ready{index}").exists() for index in (0, 1)), "the programs")
-    return process, paths
+    with leftovers.owner(OWNER, folder / "run", XDG_RUNTIME_DIR=str(folder)) as (process, paths):
+        wait_until(lambda: all((folder / f"ready{index}").exists() for index in (0, 1)), "the programs")
+        yield paths.split()
+        process.kill()
+    wait_until(lambda: processes_of(folder) == [], lambda: processes_of(folder))
 
 
 def holder_of(path: str) -> int:
@@ -71,26 +69,21 @@ def bound_to(path: str) -> list[psutil.Process]:
 
 @pytest.mark.netns
 def test_a_killed_owner_leaves_no_process_no_namespace_and_no_folder(tmp_path: Path) -> None:
-    process, paths = owner(tmp_path)
-    process.kill()
-    process.wait(10)
-    wait_until(lambda: processes_of(tmp_path) == [], lambda: processes_of(tmp_path))
+    with owner(tmp_path) as paths:
+        pass
     assert list(tmp_path.iterdir()) == [] and not any(os.access(path, os.F_OK) for path in paths)
 
 
 @pytest.mark.netns
 @pytest.mark.parametrize("outer", [False, True])
 def test_a_killed_holder_leaves_no_program_and_no_interface(tmp_path: Path, outer: bool) -> None:
-    process, (generator, router) = owner(tmp_path)
-    wait_until(lambda: [program.info["cmdline"] for program in bound_to(generator)].count(TWO) == 2, "the programs")
-    bound = bound_to(generator)
-    (bound[0].parent() if outer else bound[0]).kill()
-    assert psutil.wait_procs(bound, 60)[1] == [] and not os.access(generator, os.F_OK)
-    shown = (*inside(router), "ls", "/sys/class/net")
-    wait_until(lambda: subprocess.run(shown, capture_output=True, check=True).stdout == b"lo\n", "no cable")
-    process.kill()
-    process.wait(10)
-    wait_until(lambda: processes_of(tmp_path) == [], lambda: processes_of(tmp_path))
+    with owner(tmp_path) as (generator, router):
+        wait_until(lambda: [each.info["cmdline"] for each in bound_to(generator)].count(TWO) == 2, "the programs")
+        bound = bound_to(generator)
+        (bound[0].parent() if outer else bound[0]).kill()
+        assert psutil.wait_procs(bound, 60)[1] == [] and not os.access(generator, os.F_OK)
+        shown = (*inside(router), "ls", "/sys/class/net")
+        wait_until(lambda: subprocess.run(shown, capture_output=True, check=True).stdout == b"lo\n", "no cable")
 
 
 @pytest.mark.netns

@@ -8,8 +8,6 @@ import importlib.util
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.testbed.lab import LabPlace, LabSettings, PowerCycleSettings
 from support.lab_rig import Lab, client, lab
+from support.leftovers import owner
 from support.patience import wait_until
 
 pytestmark = pytest.mark.slow
@@ -61,61 +60,57 @@ def settings(rig: Lab, **keys: object) -> LabSettings:
 
 
 def test_who_waits_is_told_for_whom_and_gets_it_then(rig: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, lines = LabPlace.acquire(settings(rig), "bench1"), list[str]()
+    first, lines = LabPlace(settings(rig), "bench1"), list[str]()
     monkeypatch.setenv("LG_USERNAME", "bob")
 
     def say(line: str) -> None:
         lines.append(line)
         threading.Thread(target=first.close).start()
 
-    with contextlib.closing(LabPlace.acquire(settings(rig, wait="1 min"), "bench1", say)):
+    with contextlib.closing(LabPlace(settings(rig, wait="1 min"), "bench1", say)):
         assert rig.holders() == {"bench1": "here/bob"} and "bench1 is had by here/alice" in lines[0]
 
 
 def test_the_wait_has_a_limit_and_leaves_nothing(rig: Lab) -> None:
-    with contextlib.closing(LabPlace.acquire(settings(rig), "bench1")):
+    with contextlib.closing(LabPlace(settings(rig), "bench1")):
         for wait, words in ((0, "and 'wait' is 0"), (1, "after 1 s")):
             with pytest.raises(TestbedError, match=rf"'bench1' is not free {words}: .*had by here/alice"):
-                LabPlace.acquire(settings(rig, wait=wait), "bench1")
+                LabPlace(settings(rig, wait=wait), "bench1")
         assert client(rig.address, "reservations").strip() == ""
 
 
 @pytest.mark.parametrize("keys", [{"place": "bench9"}, {"tags": {"kind": "none"}}])
 def test_what_no_place_is_like_is_not_waited_for(rig: Lab, keys: dict[str, object]) -> None:
     with pytest.raises(TestbedError, match=r"has no place with \w+=\w+; known: bench1, bench2"):
-        LabPlace.acquire(settings(rig, wait="1 h", **keys), "lab")
+        LabPlace(settings(rig, wait="1 h", **keys), "lab")
 
 
 def test_a_lab_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TestbedError, match=r"no labgrid coordinator answers at 127\.0\.0\.1:1"):
-        LabPlace.acquire(LabSettings(coordinator="127.0.0.1:1"), "bench1")
+        LabPlace(LabSettings(coordinator="127.0.0.1:1"), "bench1")
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(TestbedError, match=r"labgrid is not installed here; expected: pip install .*\[lab\]"):
-        LabPlace.acquire(LabSettings(coordinator="127.0.0.1:1"), "bench1")
+        LabPlace(LabSettings(coordinator="127.0.0.1:1"), "bench1")
 
 
 HAS_IT = (
     "import sys, time, contextlib\nfrom lineproof.testbed.lab import *\n"
-    "with contextlib.closing(LabPlace.acquire(LabSettings(coordinator=sys.argv[1]), 'bench1')):\n"
+    "with contextlib.closing(LabPlace(LabSettings(coordinator=sys.argv[1]), 'bench1')):\n"
     "    print('has it', flush=True)\n    time.sleep(60)\n"
 )
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_ended_has_it_no_more(rig: Lab, ending: signal.Signals) -> None:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", HAS_IT, rig.address]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, start_new_session=True
-    ) as run:
-        assert run.stdout is not None and run.stdout.readline() == b"has it\n" and rig.holders() == HAD
+    with owner(HAS_IT, rig.address, LG_USERNAME="alice", LG_HOSTNAME="here") as (run, said):
+        assert said == "has it" and rig.holders() == HAD
         # as a terminal does it: the whole group hears it
         os.killpg(run.pid, ending)
     wait_until(lambda: rig.holders() == {}, limit=20)
 
 
 def test_a_place_that_is_taken_away_is_not_used_any_more(rig: Lab) -> None:
-    with contextlib.closing(LabPlace.acquire(settings(rig), "bench1")) as place:
+    with contextlib.closing(LabPlace(settings(rig), "bench1")) as place:
         client(rig.address, "-p", "bench1", "release", "--kick", user="admin")
         wait_until(lambda: place.problems() != (), limit=10)
         assert place.problems() == ("labgrid's place 'bench1' was taken from this run: it was released now",)
@@ -129,7 +124,7 @@ def test_a_run_goes_on_without_its_coordinator(tmp_path: Path) -> None:
     said = list[str]()
     with (
         lab(tmp_path / "lab", ["bench1"]) as rig,
-        contextlib.closing(LabPlace.acquire(settings(rig), "bench1", said.append)) as place,
+        contextlib.closing(LabPlace(settings(rig), "bench1", said.append)) as place,
     ):
         assert rig.coordinator is not None
         rig.coordinator.kill()
@@ -142,7 +137,7 @@ def test_a_run_goes_on_without_its_coordinator(tmp_path: Path) -> None:
 
 def test_its_power_is_switched_by_labgrids_client(rig: Lab, outlet: tuple[int, list[str]]) -> None:
     wait_until(lambda: "bench2/NetworkPowerPort" in client(rig.address, "resources"))
-    with contextlib.closing(LabPlace.acquire(settings(rig), "bench2")) as place:
+    with contextlib.closing(LabPlace(settings(rig), "bench2")) as place:
         done = place.power_cycle(PowerCycleSettings(off=0.1))
         assert re.fullmatch(r"the power of labgrid's place 'bench2' was switched off for 0\.1 s and on again", done)
         assert outlet[1] == ["0", "1"]

@@ -15,14 +15,14 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.generators.trex.clients import ask_server
 from lineproof.platforms import read_platform
-from lineproof.system.children import environment, find_program
+from lineproof.system.children import find_program
 from lineproof.system.folders import runtime_folder
 from lineproof.system.login import Login
 from lineproof.testbed import sshd, trex_start
 from lineproof.testbed.opening import OpenTestbed, open_testbed
 from lineproof.testbed.settings import HardwareSettings, read_testbed
 from support import leftovers
-from support.paths import LIBRARIES, SUPPORT, VARIABLES
+from support.paths import LIBRARIES, VARIABLES
 from support.patience import wait_until
 from support.ports import free_port, reachable
 
@@ -210,12 +210,11 @@ def test_the_server_ends_when_its_owner_is_killed(lab: Lab, tmp_path: Path) -> N
     lab()
     program = (
         "import sys, time; from pathlib import Path; from lineproof.testbed.settings import read_testbed;"
-        " sys.path.insert(0, sys.argv[2]); import testbed.test_trex_start as t; folder = Path(sys.argv[1]);"
+        " import testbed.test_trex_start as t; folder = Path(sys.argv[1]);"
         "\nwith t.opened(read_testbed(folder, 'lab'), folder): print('open', flush=True); time.sleep(60)"
     )
-    argv = [sys.executable, "-c", program, str(tmp_path), str(SUPPORT.parent)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(), cwd="/") as owner:
-        assert owner.stdout is not None and owner.stdout.readline() == b"open\n"
+    with leftovers.owner(program, tmp_path) as (owner, said):
+        assert said == "open"
         pid = server_pid(tmp_path)
         owner.kill()
     wait_until(lambda: not psutil.pid_exists(pid), limit=20)
