@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_ports_held_by_another_session_of_the_same_user_are_not_taken(session: S
     driver = session.generator.driver
     assert isinstance(driver, TrexGenerator)
     own = driver.settings
-    with TrexGenerator(replace(own, force=True)):
+    with closing(TrexGenerator(replace(own, force=True))):
         for words in ("", "owned by another session of"):
             verdict = owed(session, SENTENCE)
             assert verdict.ruling is Ruling.INCONCLUSIVE and words in str(verdict.reason), verdict.message

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -170,7 +171,7 @@ def test_an_ipv6_next_hop_is_asked_of_it_by_neighbour_discovery(rig: vpp_rig.Rig
             access = session.testbed.facts.generator.trex
             assert access is not None
             session.generator.release()
-            with TrexGenerator(replace(access, next_hops=hops)) as found:
+            with closing(TrexGenerator(replace(access, next_hops=hops))) as found:
                 found.prepare(session.plan.probe.profile, session.traffic.directions(session.plan.probe))
                 assert [port.destination for port in found.ports] == expected
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -68,7 +68,7 @@ def sending(backend: FakeBackend, client: str) -> Iterator[TrexGenerator]:
     """Provide a generator that uses *client* with a server over *backend*."""
     with serving(backend) as server:
         settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client)
-        with TrexGenerator(settings) as generator:
+        with closing(TrexGenerator(settings)) as generator:
             yield generator
 
 

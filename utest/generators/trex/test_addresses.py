@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,8 @@ def silent(*ports: int) -> list[Habit]:
 UNKNOWN = Habit(kind="gateway unknown at start")
 
 
-def settings(server: TrexServer, client: str, **more: Any) -> TrexSettings:
-    return TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client, **more)
+def connected(server: TrexServer, client: str, **more: Any) -> closing[TrexGenerator]:
+    return closing(TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client, **more)))
 
 
 def status(client: Client, port: int) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def test_unknown_gateways_are_asked_before_sending(client: str) -> None:
     with served(UNKNOWN) as (server, observer):
         before = status(observer, 0)["attr"]["layer_cfg"]
         assert (before["ipv4"]["state"], before["ether"]["state"]) == ("unresolved", "unconfigured")
-        with TrexGenerator(settings(server, client)) as generator:
+        with connected(server, client) as generator:
             generator.prepare(CATALOGUE.profile(["64b"]), BOTH)
             for port in (0, 1):
                 layers = status(observer, port)["attr"]["layer_cfg"]
@@ -103,7 +103,7 @@ def test_unknown_gateways_are_asked_before_sending(client: str) -> None:
 
 def test_silent_gateways_are_asked_together_and_named(client: str) -> None:
     """TRex's own ``resolve`` takes 3 s a try, port by port: 36 s for six tries and two ports."""
-    with served(*silent(0, 1)) as (server, observer), TrexGenerator(settings(server, client)) as generator:
+    with served(*silent(0, 1)) as (server, observer), connected(server, client) as generator:
         began = time.monotonic()
         with pytest.raises(TestbedError) as caught:
             generator.prepare(CATALOGUE.profile(["64b"]), BOTH)
@@ -115,7 +115,7 @@ def test_silent_gateways_are_asked_together_and_named(client: str) -> None:
         assert f"asked {TRIES} times in {TRIES * TRY_SECONDS:g} s; expected " in str(caught.value)
         assert_nothing_is_left(observer)
         assert len(generator.ports) == 2  # the process lives and holds its ports
-    with served(UNKNOWN, *silent(1)) as (server, observer), TrexGenerator(settings(server, client)) as generator:
+    with served(UNKNOWN, *silent(1)) as (server, observer), connected(server, client) as generator:
         with pytest.raises(TestbedError, match=r"for 100\.65\.2\.1 \(asked by 100\.65\.2\.2 on port 1; [^)]*\),"):
             generator.prepare(CATALOGUE.profile(["64b"]), BOTH)
         assert status(observer, 0)["attr"]["layer_cfg"]["ether"]["dst"] == PEERS[0]
@@ -123,8 +123,7 @@ def test_silent_gateways_are_asked_together_and_named(client: str) -> None:
 
 @pytest.mark.parametrize("how", ["stopped", "terminated", "killed"])
 def test_every_end_of_a_search_leaves_service_mode_and_releases_the_ports(client: str, how: str) -> None:
-    with served(*silent(0, 1)) as (server, observer):
-        generator = TrexGenerator(settings(server, client))
+    with served(*silent(0, 1)) as (server, observer), connected(server, client) as generator:
         process = generator._process
         assert process is not None
 
@@ -158,7 +157,7 @@ def test_what_a_killed_client_left_does_not_keep_the_next_one_out(client: str, r
         elsewhere = observer.call("capture", command="start", limit=10, mode="fixed", rx=[0, 1], tx=[])["capture_id"]
         observer.on(0, "release")
         observer.call("capture", command="stop", capture_id=elsewhere)
-        with TrexGenerator(settings(server, client, ports=(0,))):
+        with connected(server, client, ports=(0,)):
             # a capture of other ports too is somebody else's
             assert [row["id"] for row in observer.call("capture", command="status")] == [elsewhere]
             assert not status(observer, 0)["service"]
@@ -169,7 +168,7 @@ def test_an_ipv6_next_hop_is_asked_by_neighbour_discovery(client: str, address: 
     with served() as (server, observer):
         hops = {0: NextHop(OWN[0], address, explicit=True)}
         configured(observer, "set_l2", dst_mac="02:00:00:00:99:99")
-        with TrexGenerator(settings(server, client, next_hops=hops)) as generator:
+        with connected(server, client, next_hops=hops) as generator:
             generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
             assert status(observer, 0)["attr"]["layer_cfg"]["ether"]["dst"] == PEERS[0]
             assert_nothing_is_left(observer)
@@ -178,16 +177,16 @@ def test_an_ipv6_next_hop_is_asked_by_neighbour_discovery(client: str, address: 
 def test_a_server_without_any_destination_asks_what_the_testbed_file_names(client: str) -> None:
     with served() as (server, observer):
         configured(observer, "set_l2", dst_mac="00:00:00:00:00:00")
-        with TrexGenerator(settings(server, client)) as generator, pytest.raises(TestbedError, match="'default_gw'"):
+        with connected(server, client) as generator, pytest.raises(TestbedError, match="'default_gw'"):
             generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
-        with TrexGenerator(settings(server, client, next_hops={0: NextHop(OWN[0], GATEWAYS[0])})) as generator:
+        with connected(server, client, next_hops={0: NextHop(OWN[0], GATEWAYS[0])}) as generator:
             generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
             assert generator.ports[0].destination == PEERS[0]
 
 
 def test_frames_that_carry_their_destination_ask_nobody(client: str) -> None:
     """Without a router each frame goes to the other port's own MAC address, whatever the server is configured for."""
-    with served(*silent(0, 1)) as (server, observer), TrexGenerator(settings(server, client)) as generator:
+    with served(*silent(0, 1)) as (server, observer), connected(server, client) as generator:
         directions = tuple(replace(row, destination=f"02:00:00:00:aa:0{row.rx_port}") for row in BOTH)
         began = time.monotonic()
         for words in (["64b"], ["imix"], ["64b", "vlan"]):
@@ -204,7 +203,7 @@ def test_frames_that_carry_their_destination_ask_nobody(client: str) -> None:
 def test_promiscuous_is_as_the_testbed_says_until_the_release(client: str, wanted: bool) -> None:
     with served(Habit(kind="promiscuous off at acquire")) as (server, observer):
         configured(observer, "set_port_attr", attr={"promiscuous": {"enabled": True}})
-        with TrexGenerator(settings(server, client, promiscuous=wanted)) as generator:
+        with connected(server, client, promiscuous=wanted) as generator:
             for port in (0, 1):
                 assert status(observer, port)["attr"]["promiscuous"]["enabled"] is wanted
             assert generator.versions["promiscuous"] == ("2 of 2 ports" if wanted else "0 of 2 ports")
@@ -214,9 +213,10 @@ def test_promiscuous_is_as_the_testbed_says_until_the_release(client: str, wante
 def test_a_card_that_cannot_be_promiscuous_is_named(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with served() as (server, observer):
         monkeypatch.setattr(ServerMethods, "_set_promiscuous", lambda *_: _refuse())
-        TrexGenerator(settings(server, client)).close()  # nobody asks for it
+        with connected(server, client):
+            pass  # nobody asks for it
         with pytest.raises(TestbedError, match=r"port 0 does not become promiscuous; .*'promiscuous: false'"):
-            TrexGenerator(settings(server, client, promiscuous=True))
+            connected(server, client, promiscuous=True)
         assert [status(observer, port)["owner"] for port in (0, 1)] == ["", ""]
 
 
@@ -242,30 +242,30 @@ def arp_reply(mac: str = ROUTER, tags: str = "") -> bytes:
     return raw(PORT) + bytes.fromhex(f"{shown} {tags} 0806 0001 0800 06 04 0002 {shown} 64410101") + raw(PORT) + OURS
 
 
+IN_VLAN = replace(ARP, tags=(7,))
+
+
 @pytest.mark.parametrize(
-    ("frame", "found"),
+    ("question", "frame", "mac"),
     [
-        (arp_reply(), ROUTER),
-        (arp_reply("ff:ff:ff:ff:ff:ff"), ""),
-        (arp_reply("00:00:00:00:00:00"), ""),
-        (raw(OTHER) + arp_reply()[6:], ""),
-        (arp_reply()[:21] + b"\1" + arp_reply()[22:], ""),  # a request
-        (arp_reply()[:-1] + b"\x09", ""),  # an answer to somebody else
-        (arp_reply()[:40], ""),
+        (ARP, arp_reply(), ROUTER),
+        (ARP, arp_reply("ff:ff:ff:ff:ff:ff"), ""),
+        (ARP, arp_reply("00:00:00:00:00:00"), ""),
+        (ARP, raw(OTHER) + arp_reply()[6:], ""),
+        (ARP, arp_reply()[:21] + b"\1" + arp_reply()[22:], ""),  # a request
+        (ARP, arp_reply()[:-1] + b"\x09", ""),  # an answer to somebody else
+        (ARP, arp_reply()[:40], ""),
+        (ARP, arp_reply(tags="8100 0007"), ""),
+        (ARP, arp_reply(tags="8100 e000"), ROUTER),  # priority alone (VLAN 0) is no VLAN
+        (IN_VLAN, arp_reply(tags="8100 0007"), ROUTER),
+        (IN_VLAN, arp_reply(), ""),
     ],
 )
-def test_only_an_answer_to_this_question_counts(frame: bytes, found: str) -> None:
-    assert ARP.answer(frame) == found
+def test_only_an_answer_to_this_question_counts(question: Question, frame: bytes, mac: str) -> None:
+    assert question.answer(frame) == mac
 
 
-def test_an_answer_counts_with_the_ports_own_tags_only() -> None:
-    tagged, untagged, in_vlan = arp_reply(tags="8100 0007"), arp_reply(), replace(ARP, tags=(7,))
-    assert (ARP.answer(tagged), in_vlan.answer(tagged), in_vlan.answer(untagged)) == ("", ROUTER, "")
-    # priority alone (VLAN 0) is no VLAN, and stays out of the comparison
-    assert ARP.answer(arp_reply(tags="8100 e000")) == ROUTER
-
-
-@given(st.binary(max_size=120), st.sampled_from([ARP, NEIGHBOUR, replace(ARP, tags=(7,))]))
+@given(st.binary(max_size=120), st.sampled_from([ARP, NEIGHBOUR, IN_VLAN]))
 def test_no_frame_breaks_the_reading(data: bytes, question: Question) -> None:
     assert question.answer(data) == "" or len(question.answer(data)) == 17
     assert len(question.answer(raw(PORT) + data)) in (0, 17)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -25,11 +24,10 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.trex.client.sockets import plain_bytes
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
-from lineproof.system.children import environment
 from lineproof_bench.server.rpc import Dispatcher
 from support.catalogue import CATALOGUE
 from support.embedded_server import EmbeddedServer, embedded_server
-from support.leftovers import runs
+from support.leftovers import owner, runs
 from support.paths import VARIABLES
 from support.patience import wait_until
 from support.server_support import FakeBackend, serving
@@ -263,8 +261,8 @@ def far(*targets: int) -> Iterator[list[int]]:
 def test_the_time_of_sending_is_known_better_than_the_way_of_40_ms_there(client: str) -> None:
     """By the clock of the server itself, however far away it is; a trial ends when the frames are sent."""
     with serving(FakeBackend()) as server, far(server.rpc_port, server.pub_port) as (sync, events):
-        there = TrexGenerator(TrexSettings("127.0.0.1", sync, events, client=client))
-        with contextlib.closing(there) as generator:
+        there = TrexSettings("127.0.0.1", sync, events, client=client)
+        with contextlib.closing(TrexGenerator(there)) as generator:
             far_away = min(generator.round_trips())
             assert far_away >= 0.04
             generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
@@ -277,13 +275,14 @@ def test_the_time_of_sending_is_known_better_than_the_way_of_40_ms_there(client:
 
 SENDER = """
 import sys
+from contextlib import closing
 from pathlib import Path
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import Load
 sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
-with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", client=client)) as generator:
+with closing(TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", client=client))) as generator:
     generator.prepare(Catalogue.read(folder).profile(["64b"]), (Direction(0, 1),))
     print(generator._process.pid, flush=True)
     generator.measure(Load(1000), 60)
@@ -293,19 +292,9 @@ with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", cli
 @contextmanager
 def sender(testbed: Testbed) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A program that sends for a minute as 'alice', and its client's process id. It is to be ended inside."""
-    ports = [str(testbed.server.facts[name]) for name in ("rpc_port", "pub_port")]
-    program = subprocess.Popen(
-        [sys.executable, "-c", SENDER, *ports, str(VARIABLES / "profiles"), testbed.client],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment(),
-        start_new_session=True,
-    )
-    assert program.stdout
-    yield program, int(program.stdout.readline())
-    program.wait(30)
-    program.stdout.close()
+    ports = [testbed.server.facts[name] for name in ("rpc_port", "pub_port")]
+    with owner(SENDER, *ports, VARIABLES / "profiles", testbed.client) as (program, pid):
+        yield program, int(pid)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -106,9 +106,8 @@ def test_the_copy_of_a_real_client_drives_a_server(tmp_path: Path) -> None:
     with contextlib.closing(Host(tmp_path, tmp_path)) as host, serving(FakeBackend()) as server:
         settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client="from server")
         for _ in range(2):
-            with TrexGenerator(
-                settings, fetch=partial(fetch_client, host.login(), os.environ["TREX_HOME"])
-            ) as generator:
+            fetch = partial(fetch_client, host.login(), os.environ["TREX_HOME"])
+            with contextlib.closing(TrexGenerator(settings, fetch)) as generator:
                 assert str(copies.copies_folder()) in generator.versions["client"]
                 assert [port.index for port in generator.ports] == [0, 1]
         assert host.logins == 1

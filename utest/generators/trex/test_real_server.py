@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,9 @@ from lineproof.generators.trex.client.service import NextHop
 from lineproof.generators.trex.clients import call_server
 from lineproof.generators.trex.driver import TrexGenerator
 from lineproof.session.session import Session
-from lineproof.system.children import environment
 from lineproof.system.network_namespace import run_in_namespace
 from lineproof.testbed.trex_start import ARGUMENTS
 from support import leftovers, robot_run
-from support.paths import SUPPORT
 from support.real_trex import REASON, WORDS, generator
 from support.simulated_session import owed, started
 
@@ -125,22 +122,17 @@ def test_after_a_server_was_killed_in_a_trial_sentences_are_inconclusive(session
 
 def test_a_killed_run_leaves_nothing_of_it(runtime: Path) -> None:
     code = (
-        "import sys, time\n"
-        "sys.path.insert(0, sys.argv[1])\n"
+        "import time\n"
         "import testbed.test_netns as t\n"
         "settings = t.SETTINGS.model_copy(update={'generator': 'trex'})\n"
         "found = t.open_testbed(settings, t.PLATFORM, 'linux', platform_file=t.FILE)\n"
         "print('open', flush=True)\n"
         "time.sleep(60)\n"
     )
-    argv = [sys.executable, "-c", code, str(SUPPORT.parent)]
-    owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment())
-    assert owner.stdout is not None
-    with owner.stdout:
-        assert owner.stdout.readline() == "open\n"
-    processes = psutil.Process(owner.pid).children(recursive=True)
-    owner.kill()
-    owner.wait(30)
+    with leftovers.owner(code) as (owner, said):
+        assert said == "open"
+        processes = psutil.Process(owner.pid).children(recursive=True)
+        owner.kill()
     leftovers.await_end(runtime, processes)
     assert list(Path("/var/run/dpdk").glob("lineproof-*")) == []
 
@@ -179,7 +171,7 @@ def test_a_real_router_is_asked(tmp_path: Path, kind: str) -> None:
                 assert done.status == 0, done
         session.generator.release()
         hops = {port: NextHop(OWN[port], addresses[port], explicit=True) for port in (0, 1)}
-        with generator(session.testbed, next_hops=hops) as found:
+        with closing(generator(session.testbed, next_hops=hops)) as found:
             found.prepare(session.plan.probe.profile, session.traffic.directions(session.plan.probe))
             assert [port.destination for port in found.ports] == expected
             for port in (0, 1):

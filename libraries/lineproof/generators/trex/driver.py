@@ -348,14 +348,6 @@ class TrexGenerator(Generator):
         process, self._process = self._process, None
         return process is None or process.close()
 
-    def __enter__(self) -> TrexGenerator:
-        """Itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
-
     # -- the process ---------------------------------------------------------------------------------------------------
 
     @property
