@@ -45,7 +45,6 @@ class Lab:
     folder: Path
     port: int = 0
     coordinator: subprocess.Popen[bytes] | None = None
-    exporter: subprocess.Popen[bytes] | None = None
     _opened: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -55,30 +54,21 @@ class Lab:
 
     def start_coordinator(self) -> None:
         """Start it, with the places that it had before, at the port that it had before."""
-        log = self.folder / "coordinator.log"
-        with log.open("wb") as file:
-            self.coordinator = subprocess.Popen(
-                [sys.executable, "-u", "-m", "labgrid.remote.coordinator", "-l", f"127.0.0.1:{self.port}"],
-                cwd=self.folder,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
-        self._opened.append(self.coordinator)
-        port = _awaited(log, rb"listening on \S+:(\d+)")
-        self.port = int(port)
+        self.coordinator = self._start("coordinator", "-l", f"127.0.0.1:{self.port}")
+        self.port = int(_awaited(self.folder / "coordinator.log", rb"listening on \S+:(\d+)"))
 
     def start_exporter(self, resources: str) -> None:
         """Export *resources*, YAML."""
         (self.folder / "exporter.yaml").write_text(resources, encoding="utf-8")
-        options = ["-c", self.address, "-n", "exporter", "--hostname", "127.0.0.1", "exporter.yaml"]
-        with (self.folder / "exporter.log").open("wb") as file:
-            self.exporter = subprocess.Popen(
-                [sys.executable, "-m", "labgrid.remote.exporter", *options],
-                cwd=self.folder,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
-        self._opened.append(self.exporter)
+        self._start("exporter", "-c", self.address, "-n", "exporter", "--hostname", "127.0.0.1", "exporter.yaml")
+
+    def _start(self, part: str, *words: str) -> subprocess.Popen[bytes]:
+        """Start a *part* of labgrid's."""
+        argv = [sys.executable, "-u", "-m", f"labgrid.remote.{part}", *words]
+        with (self.folder / f"{part}.log").open("wb") as log:
+            process = subprocess.Popen(argv, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT)
+        self._opened.append(process)
+        return process
 
     def holders(self) -> dict[str, str]:
         """Place -> who has it, ``host/user``."""

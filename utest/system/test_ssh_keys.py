@@ -291,6 +291,11 @@ def test_a_secret_that_nothing_has_is_asked_for(monkeypatch: pytest.MonkeyPatch)
     asked = ("ROUTER_PASSWORD", "password for the router")
     with pytest.raises(TestbedError, match=r"\$\{ROUTER_PASSWORD\} is a variable that Robot writes into its logs"):
         Secrets(plain=frozenset({"ROUTER_PASSWORD"})).read(*asked)
+    for value, state in ((None, "not set"), ("", "empty")):
+        if value is not None:
+            monkeypatch.setenv("ROUTER_PASSWORD", value)
+        with pytest.raises(TestbedError, match=f"environment variable is {state}; set it: read -rs ROUTER_PASSWORD"):
+            Secrets().read(*asked)
     monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
     assert Secrets().read(*asked) == SECRET
     assert Secrets({"ROUTER_PASSWORD": "given"}).read(*asked) == "given"

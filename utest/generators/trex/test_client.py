@@ -16,7 +16,6 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.generators.streams import Stream
 from lineproof.generators.trex.client import answers, pypi, sockets
-from lineproof.generators.trex.client.addresses import question_of
 from lineproof.generators.trex.client.answers import ServerEvents, peak_load, peak_load_during, plain_message
 from lineproof.generators.trex.client.library import ALL_CORES, stream_data
 from lineproof.generators.trex.client.running_traffic import all_placed, group_counts, wait_for_drain
@@ -190,13 +189,9 @@ def test_a_client_folder_is_one_with_a_client(tmp_path: Path, monkeypatch: pytes
         choose_client(NEWER, "/nowhere")
 
 
-@pytest.mark.slow
-def test_a_client_that_the_server_does_not_take_is_named(server: HostileServer) -> None:
-    server.instead = {"get_version": result('{"version": "v2.87"}')}
-    settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port)
-    facts = ask_server(settings.server, settings.sync_port)
-    refusal = ClientError("connect", "Version mismatch")
-    text = str(connection_error(refusal, settings.async_port, facts, Path("/opt/trex")))
+def test_a_client_that_the_server_does_not_take_is_named() -> None:
+    refusal, facts = ClientError("connect", "Version mismatch"), ServerFacts("192.0.2.1:4501", True, "v2.87")
+    text = str(connection_error(refusal, 4500, facts, Path("/opt/trex")))
     assert re.search(r"v2\.87 at .* takes .*0\.3, but not the client in '/opt/trex': V.*from server'", text)
 
 
@@ -254,24 +249,6 @@ def test_answers_come_in_the_order_of_the_requests(replies: zmq.Socket[bytes], p
     come = [pipe.answer(5) for _ in range(3)]
     assert [found and found.results for found in come] == [[{"ts": 0}], [{"ts": 1}], [{"ts": 2}]]
     assert pipe.under_way == 0 and come == sorted(come, key=lambda found: found.asked if found else 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        ({"error": {"code": -32600, "message": "no"}}, Refusal),
-        ({"id": 7, "result": {}}, ValueError),
-        ({"neither": 0}, ValueError),
-    ],
-)
-def test_what_is_no_result_of_the_request_is_refused(
-    replies: zmq.Socket[bytes], pipe: Pipe, content: dict[str, Any], error: type[Exception]
-) -> None:
-    pipe.ask(ping(1))
-    answer(replies, **content)
-    with pytest.raises(error):
-        pipe.answer(5)
 
 
 @pytest.mark.slow
@@ -366,17 +343,6 @@ def test_a_port_is_slower_than_the_platform_where_its_speed_is_known(
 ) -> None:
     port = GeneratorPort(0, "02:00:00:00:00:01", gbps * 1e9, True, "net_box")
     assert (port.is_slower_than(link_gbps * 1e9), port.speed_text) == (is_slower, text)
-
-
-@pytest.mark.parametrize(
-    ("ether", "ipv4", "asked"),
-    [("configured", "none", ""), ("unconfigured", "unresolved", "100.65.1.1"), ("configured", "resolved", "")],
-)
-def test_a_next_hop_is_asked_that_the_server_does_not_know(ether: str, ipv4: str, asked: str) -> None:
-    layers = {"ether": {"state": ether}, "ipv4": {"state": ipv4, "src": "100.65.1.2", "dst": "100.65.1.1"}}
-    question = question_of(0, {"attr": {"layer_cfg": layers}}, "02:00:00:00:00:01", None)
-    assert (question.address if question else "") == asked
-    assert question_of(0, {"attr": {}}, "", None) is None
 
 
 def test_recorded_events_report_a_taken_port_and_the_end_of_sending() -> None:

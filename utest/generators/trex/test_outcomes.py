@@ -450,13 +450,10 @@ def sealed(plain: bytes, cookie: int = 0x1C849314) -> str:
     "text",
     [
         "",
-        "AAAA",
         "not base64!",
-        "é" * 40,
         "A" * 300_000,
         sealed(PLAIN + b"\x02", cookie=0x1C849301),
         sealed(PLAIN[:39]),
-        sealed(b"\x00" + PLAIN[1:]),
         sealed(PLAIN[:8] + b"\x01" + PLAIN[9:]),  # another first counter
         sealed(PLAIN.replace(struct.pack(">Q", HIGHEST), struct.pack(">Q", 2**62))),
         sealed(PLAIN[:12] + struct.pack(">I", 5) + PLAIN[16:]),
