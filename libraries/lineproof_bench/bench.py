@@ -23,7 +23,7 @@ from .model.latency import FIXED_LATENCY, Delay
 from .model.routing import Fib, frame_of
 from .model.schema import load_platform
 from .server.loop import ServerSettings, TrexServer
-from .server.ports import Places, ServerCard, ServerHabits, read_card
+from .server.ports import ServerCard, ServerHabits, read_card
 
 
 class EmbeddedBench:
@@ -69,7 +69,6 @@ class EmbeddedBench:
         settings = ServerSettings(
             rpc_port=self._rpc_port,
             pub_port=self._pub_port,
-            places=Places(**(self._specification.get("places") or {})),
             nic=self._nic,
             habits=ServerHabits(self._habits, self._specification.get("next_hops") or ()),
         )

@@ -47,15 +47,15 @@ def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], Login]:
     folder.chmod(0o700)
     port = free_port()
     key, known_hosts = folder / "client_ed25519", folder / "known_hosts"
-    _write(folder / "authorized_keys", make_key(key) + "\n", 0o600)
+    write_whole(folder / "authorized_keys", make_key(key) + "\n", ELSEWHERE, 0o600)
     write_known_hosts(known_hosts, HOST, port, make_key(folder / "host_ed25519"))
     # every session runs the client's command, given to a shell in the namespace as one argument
     enter = f"exec {shlex.join(inside(namespace))} /bin/sh"
     session = f'#!/bin/sh\nif [ -n "$SSH_ORIGINAL_COMMAND" ]; then\n  {enter} -c "$SSH_ORIGINAL_COMMAND"\nfi\n{enter}\n'
-    _write(folder / "session", session, 0o700)
+    write_whole(folder / "session", session, ELSEWHERE, 0o700)
     Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
     config = folder / "sshd_config"
-    _write(config, configuration(folder, port, user, _is_locked(user)), 0o600)
+    write_whole(config, configuration(folder, port, user, _is_locked(user)), ELSEWHERE, 0o600)
     return (server, "-D", "-e", "-f", str(config)), Login(
         address=HOST, port=port, user=user, key=key, known_hosts=known_hosts
     )
@@ -94,10 +94,6 @@ def free_port() -> int:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _write(path: Path, text: str, mode: int) -> None:
-    write_whole(path, text, ELSEWHERE, mode)
 
 
 def _is_locked(user: str) -> bool:

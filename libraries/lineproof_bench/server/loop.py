@@ -27,7 +27,7 @@ from lineproof.simulation import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import THIEF, Backend, ServerAction
 from .captures import SingleFrames
-from .ports import ANSWERS, Places, ServerCard, ServerHabits, ServerPort, new_handle
+from .ports import ANSWERS, ServerCard, ServerHabits, ServerPort, new_handle
 from .rpc import Dispatcher, Method, Params, RpcError, refused
 from .statistics import FlowStats, Statistics
 from .streams import factor_of, load_of, parse_stream
@@ -54,12 +54,11 @@ def bind(socket: zmq.Socket[bytes], host: str, port: int, option: str) -> int:
 
 
 class ServerSettings(NamedTuple):
-    """TCP ports of *host*, 0 for free ones; places, card and habits of the server's own ports."""
+    """TCP ports of *host*, 0 for free ones; card and habits of the server's own ports."""
 
     host: str = "127.0.0.1"
     rpc_port: int = 0
     pub_port: int = 0
-    places: Places = Places()
     nic: ServerCard = ServerCard()
     habits: ServerHabits = ServerHabits()
 
@@ -201,7 +200,7 @@ class ServerMethods:
         self, backend: Backend, publisher: Publisher, now: Callable[[], float], settings: ServerSettings
     ) -> None:
         self.api_h = new_handle()
-        self._places, self._nic, self._habits = settings.places, settings.nic, settings.habits
+        self._nic, self._habits = settings.nic, settings.habits
         self.ports = {
             description.index: ServerPort(description, self._nic, self._habits.unresolved(description.index))
             for description in backend.ports
@@ -321,13 +320,11 @@ class ServerMethods:
         return {
             **ANSWERS["system"],
             "core_type": BY_A_MODEL if self._simulated else "lineproof embedded server",
-            "dp_core_count": self._places.cores * -(-len(self.ports) // 2),
-            "dp_core_count_per_port": self._places.cores,
+            "dp_core_count": -(-len(self.ports) // 2),
+            "dp_core_count_per_port": 1,
             "hostname": platform.node(),
             "port_count": len(self.ports),
-            "ports": [
-                {**self.ports[index].information(), **self._places.of_port(index)} for index in sorted(self.ports)
-            ],
+            "ports": [self.ports[index].information() for index in sorted(self.ports)],
             "uptime": self._uptime_text,
         }
 

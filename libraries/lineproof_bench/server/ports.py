@@ -10,7 +10,7 @@ import ipaddress
 import secrets
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -23,24 +23,6 @@ from lineproof.simulation import BY_A_MODEL, MODEL_DRIVER, Habit, HabitKind
 from ..backend import PortDescription, StreamTraffic
 from .rpc import bad_parameter, refused
 from .streams import ServerStream, mac_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """``cores`` that send, for each pair of ports. ``numa``, ``pci``: each port's node, and its own address."""
-
-    cores: int = 1
-    numa: Sequence[int] = ()
-    pci: Sequence[str] = ()
-
-    def of_port(self, index: int) -> dict[str, Any]:
-        """Return its part of the port's entry. The ports of a pair share their cores."""
-        first = index // 2 * self.cores
-        return {
-            "cores": list(range(first, first + self.cores)),
-            "numa": self.numa[index] if index < len(self.numa) else -1,
-            **({"pci_addr": self.pci[index]} if index < len(self.pci) else {}),
-        }
 
 
 class ServerHabits:
@@ -243,7 +225,7 @@ class ServerPort:
         }
 
     def information(self) -> dict[str, Any]:
-        """Return its entry in ``get_system_info``, without its place."""
+        """Return its entry in ``get_system_info``. One core sends for both ports of a pair."""
         name = self._nic.description or self.description.interface or f"port {self.index}"
         return {
             **ANSWERS["port"],
@@ -255,6 +237,8 @@ class ServerPort:
             "supp_speeds": list(self._nic.supported_speeds),
             "rx": {"caps": list(self._nic.rx_caps), "counters": 1023},
             "is_virtual": self._nic.is_virtual,
+            "cores": [self.index // 2],
+            "numa": -1,
         }
 
 
