@@ -20,7 +20,7 @@ from lineproof.config import load_config
 from lineproof.core.doubts import AT_THE_LOAD, Conditions, with_doubts
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.core.traffic.profiles import FrameClass, Profile
-from lineproof.core.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, Trial, read_trial
+from lineproof.core.trial import HOST_COUNTS, Fault, Load, Outcome, Tolerance, Trial, read_trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import directions_of
 from lineproof.generators.programs import driver
@@ -299,12 +299,6 @@ def doubted(found: Outcome) -> Trial:
 def certainly_lost(found: Outcome) -> float:
     trial = read_trial(1, found, Tolerance())
     return sum(trial.lost_frames(row).low for row in found.directions)
-
-
-def test_what_the_interfaces_count_is_offered_and_forwarded() -> None:
-    found = outcome(Sent(1000, 0.99, 1.01), p0_opackets=1000, p0_obytes=64000, p1_ipackets=990, p1_ibytes=63360)
-    assert found.directions == (DirectionCount(0, 1, 1000, 1000, 990, 64000, 63360),)
-    assert (found.problems, found.elapsed) == ((), pytest.approx(1.0))
 
 
 @pytest.mark.parametrize(

@@ -25,24 +25,6 @@ ONE_FLOW = (
 )
 
 
-def test_both_addresses_step_through_their_ranges() -> None:
-    [stream] = profile_streams(CATALOGUE.profile(["64b", "var2"]), BACK)
-    assert [(item.offset, item.minimum, item.maximum, item.size, item.step) for item in stream.variables] == [
-        (26, 0x30000004, 0x300000FE, 4, 1),
-        (30, 0x10000004, 0x100000FE, 4, 1),
-    ]
-    assert stream.fix_ipv4 == 14
-    assert bytes.fromhex(stream.frame)[26:34].hex() == "3000000410000004"
-
-
-def test_a_mix_has_one_stream_per_size_and_shares_sum_to_1() -> None:
-    mixed = profile_streams(CATALOGUE.profile(["imix"]), AHEAD)
-    assert [len(item.frame) // 2 for item in mixed] == [60, 590, 1514]
-    assert [item.share for item in mixed] == pytest.approx([28 / 48, 16 / 48, 4 / 48])
-    assert sum(item.share for item in mixed) == pytest.approx(1)
-    assert [item.gap for item in mixed] == [0, 0.1, 0.2]
-
-
 def probes_of(words: str, pps: float = 1200.0) -> list[Stream]:
     found = profile_streams(CATALOGUE.profile(words.split()), BACK, Probe(pps))
     return [item for item in found if item.group is not None]

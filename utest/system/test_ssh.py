@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
@@ -165,20 +164,6 @@ def test_a_server_that_hangs_up_in_the_login_is_named(
     found = refusal(server.login(**({} if "publickey" in methods else PASSWORD)))
     assert "no SSH login to the router at 127.0.0.1:" in found
     assert re.search("it closed the connection|Connection reset by peer|Broken pipe", found)
-
-
-def test_a_server_that_never_answers_the_password(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, short_limits: None
-) -> None:
-    async def never(self: Guard, username: str, password: str) -> bool:
-        self.tried.append(("password", password))
-        await asyncio.sleep(60)
-        return False
-
-    monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
-    server = serve(methods=("password",), validate_password=never)
-    assert "no answer within 0.8 s" in refusal(server.login(**PASSWORD))
-    assert server.tried == [("password", SECRET)]
 
 
 def test_nothing_of_the_servers_words_or_the_password_reaches_a_log(

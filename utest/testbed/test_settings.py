@@ -16,11 +16,9 @@ from lineproof.core.traffic.profiles import OWN_ADDRESSES, PAIRS, AddressRange, 
 from lineproof.core.trial import Tolerance
 from lineproof.errors import ConfigError
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
-from lineproof.platforms import read_platform
 from lineproof.project import Project
 from lineproof.system.login import Login
 from lineproof.testbed.lab import LabSettings, PowerCycleSettings
-from lineproof.testbed.opening import hardware_facts
 from lineproof.testbed.settings import (
     HardwareSettings,
     SideSettings,
@@ -60,18 +58,6 @@ def test_hardware_defaults_and_paths(tmp_path: Path) -> None:
     assert found.router.known_hosts == Path.home() / ".ssh" / "known_hosts"
     assert found.cabled_sides[0].network == "16.0.0.0/8"
     assert found.tolerances() == Tolerance()
-
-
-def test_a_login_may_go_through_jump_hosts_with_known_fingerprints(tmp_path: Path) -> None:
-    print_of = "SHA256:" + 43 * "A"
-    out = f"{{address: out, user: v, key_from: OUT, host_key: {print_of}}}"
-    hop = f"jump: {{address: hop, user: u, key: id, jump: {out}}}"
-    made = lab(tmp_path, HARDWARE.replace("  key: keys/id", f"  key: keys/id\n  host_key: [{print_of}]\n  {hop}"))
-    assert isinstance(made, HardwareSettings) and made.router is not None
-    router = hardware_facts(made, read_platform(VARIABLES / "platforms", "netgate6100"), "vpp").router
-    assert router.host_key == (print_of,) and router.jump is not None and router.jump.jump is not None
-    assert router.jump.key == tmp_path / "id" and router.jump.jump.key_from == "OUT"
-    assert router.where == "192.0.2.20:22 through hop:22 through out:22"
 
 
 SECRETS = (
