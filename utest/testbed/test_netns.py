@@ -1,7 +1,8 @@
-"""The netns testbed: namespaces, server and sshd are started together and removed together."""
+"""Testbeds are opened: of namespaces, server and sshd together; of a model in one process; of hardware as it is."""
 
 import contextlib
 import json
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import pytest
 
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.platforms import Platform, Software
+from lineproof.platforms import Platform, Software, read_platform
+from lineproof.system import children
 from lineproof.system.network_namespace import inside
 from lineproof.testbed.netns import CONTROL, MTU, build_topology, home_of_trex
-from lineproof.testbed.opening import open_testbed
-from lineproof.testbed.settings import NetnsSettings
-from support.paths import VARIABLES
+from lineproof.testbed.opening import hardware_facts, open_testbed
+from lineproof.testbed.settings import HardwareSettings, NetnsSettings, SimulatedSettings, read_testbed
+from support.paths import ROOT, VARIABLES
+from support.patience import wait_until
 
 PLATFORMS = VARIABLES / "platforms"
 FILE = PLATFORMS / "netgate6100.yaml"
@@ -100,3 +103,41 @@ def test_trex_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "_t-rex-64").touch()
     assert home_of_trex() == tmp_path / "scripts"
+
+
+# -- testbeds that are not of namespaces
+
+NETGATE = read_platform(PLATFORMS, "netgate6100")
+SIMULATED = SimulatedSettings(testbed="simulated", kind="simulated", clock_speed=5.0)
+
+
+def test_an_unknown_software_is_reported_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="no software 'vp' here; known: vpp, vpp-1q, vpp-2q, linux, pfsense"):
+        open_testbed(SIMULATED, NETGATE, "vp", platform_file=FILE)
+
+
+def test_hardware_starts_nothing(runtime: Path) -> None:
+    testbed = read_testbed(ROOT / "variables" / "testbeds", "lab-example")
+    assert isinstance(testbed, HardwareSettings)
+    with open_testbed(testbed, NETGATE, "vpp", platform_file=FILE) as opened:
+        assert opened.facts == hardware_facts(testbed, NETGATE, "vpp")
+        assert opened.facts.generator.trex is not None and opened.facts.generator.trex.server == "192.0.2.10"
+        assert opened.facts.sides[0].peer_mac == ""
+        assert not opened.facts.simulated
+        assert opened.problems() == ()
+    assert {path.suffix for path in runtime.iterdir()} == {".in-use"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_serve_leaves_nothing_behind(runtime: Path, number: int) -> None:
+    argv = (*children.python("lineproof"), "serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0")
+    with children.Child(argv, stderr=children.PIPE, cwd=ROOT) as process:
+        output = list[bytes]()
+        while not output or not output[-1].startswith(b"Ctrl-C"):
+            output.append(process.line(60))
+        assert b"SIMULATED" in b"".join(output) and b"sync port" in b"".join(output)
+        process.send_signal(number)
+        assert process.communicate(timeout=15)[1] == b""
+    assert process.returncode == (-9 if number == signal.SIGKILL else 0)
+    wait_until(lambda: list(runtime.iterdir()) == [])
