@@ -25,8 +25,7 @@ from lineproof.errors import TestbedError
 from lineproof.generators.base import directions_of
 from lineproof.generators.programs import driver
 from lineproof.generators.programs.description import STOPPED, Description, Ran, filled
-from lineproof.generators.programs.driver import ProgramGenerator, Sent, outcome_of
-from lineproof.generators.programs.frame_list import config_line, listed_frames
+from lineproof.generators.programs.driver import ProgramGenerator, Sent, config_line, listed_frames, outcome_of
 from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, LOCK, Port, Span
 from lineproof.generators.programs.switch import Switch, SwitchSettings
 from lineproof.generators.site import GeneratorEndpoint, Place
