@@ -21,7 +21,6 @@ from lineproof.generators.trex.client.library import ALL_CORES, stream_data
 from lineproof.generators.trex.client.running_traffic import all_placed, group_counts, wait_for_drain
 from lineproof.generators.trex.client.service import CounterReading, Refusal
 from lineproof.generators.trex.client.sockets import Pipe
-from lineproof.generators.trex.client_process import ClientError
 from lineproof.generators.trex.clients import ServerFacts, ask_server, choose_client
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings, connection_error, remedy_of
 from support.hostile_trex import Answer, HostileServer, hostile_trex, refusing, result
@@ -190,7 +189,7 @@ def test_a_client_folder_is_one_with_a_client(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_client_that_the_server_does_not_take_is_named() -> None:
-    refusal, facts = ClientError("connect", "Version mismatch"), ServerFacts("192.0.2.1:4501", True, "v2.87")
+    refusal, facts = Refusal("connect", "Version mismatch"), ServerFacts("192.0.2.1:4501", True, "v2.87")
     text = str(connection_error(refusal, 4500, facts, Path("/opt/trex")))
     assert re.search(r"v2\.87 at .* takes .*0\.3, but not the client in '/opt/trex': V.*from server'", text)
 

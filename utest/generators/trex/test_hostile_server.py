@@ -18,9 +18,8 @@ from lineproof.core.trial import Load
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.sockets import LARGEST_ANSWER, read_answers, results
-from lineproof.generators.trex.client_process import ClientProcess
 from lineproof.generators.trex.clients import HANDSHAKE_LIMIT, ask_server
-from lineproof.generators.trex.driver import TrexGenerator, TrexSettings
+from lineproof.generators.trex.driver import ClientProcess, TrexGenerator, TrexSettings
 from lineproof.system import children
 from support.catalogue import CATALOGUE
 from support.hostile_ssh import endless_line, raw_server

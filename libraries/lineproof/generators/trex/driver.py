@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -22,12 +24,22 @@ from ...core.step_down import CountSnapshot, StepDown
 from ...core.traffic.profiles import Profile
 from ...core.trial import DURING_READING, DirectionCount, During, Load, Outcome
 from ...errors import TestbedError
+from ...system import children
 from ...system.cpu_clock import cpu_times, steal_percent
-from ...system.network_namespace import run_in_namespace
+from ...system.network_namespace import inside, run_in_namespace
+from ...visible import visible_data
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
 from ..streams import Stream, burst_streams, probe_groups, profile_streams
-from .client.service import CounterReading, LoadStep, NextHop, TrialCounts, TrialRequest, search_limit
-from .client_process import ClientError, ClientProcess
+from .client.service import (
+    CounterReading,
+    LoadStep,
+    NextHop,
+    Refusal,
+    TrialCounts,
+    TrialRequest,
+    read_message,
+    search_limit,
+)
 from .clients import PYPI, FetchClient, ServerFacts, ask_server, choose_client, misfit
 from .outcomes import make_outcome
 from .port_claims import PortClaim, left_claims, write_claim
@@ -46,6 +58,11 @@ STOP_LIMIT = 5.0
 
 _PORTS, _READINGS = TypeAdapter(tuple[GeneratorPort, ...]), TypeAdapter(list[CounterReading])
 _STEP, _COUNTS = TypeAdapter(LoadStep), TypeAdapter(TrialCounts)
+
+MODULE = "lineproof.generators.trex.client"
+
+CLOSE_LIMIT = 5.0
+"""Seconds in which the client's process stops the traffic and releases the ports."""
 
 CALL_LIMIT = 20.0
 """Seconds for any command except a trial; the client waits 5 s for each of the server's answers."""
@@ -137,7 +154,7 @@ class TrexGenerator(Generator):
                     pins_cores=setting.pins_cores,
                 )
                 self._acquire_ports()
-            except ClientError as error:
+            except Refusal as error:
                 raise connection_error(error, setting.async_port, server, folder) from error
         except BaseException:
             self._end_process()
@@ -394,8 +411,6 @@ class TrexGenerator(Generator):
             raise TestbedError("the generator is closed")
         try:
             return self._process.call(command, limit, arguments)
-        except ClientError:
-            raise
         except TestbedError as error:
             raise TestbedError(f"{error}; it was connected to the TRex server at {self.settings.address}") from error
 
@@ -403,7 +418,7 @@ class TrexGenerator(Generator):
         server = f"the TRex server at {self.settings.address}"
         try:
             return self._call(command, limit, **arguments)
-        except ClientError as error:
+        except Refusal as error:
             kind, message = TestbedError, f"{server}, asked to {command}: {error}"
             if error.kind == "lost":
                 # which request was the first without an answer depends on the moment, and says nothing
@@ -417,6 +432,75 @@ class TrexGenerator(Generator):
             elif remedy := remedy_of(str(error)):
                 kind, message = ProbesRefused, f"{message}{remedy}"
             raise kind(message) from error
+
+
+class ClientProcess(children.Child):
+    """The running process. It imports its library in the background, which takes 1 to 2 s."""
+
+    def __init__(self, folder: Path | None = None, namespace: str = "") -> None:
+        """*folder*: of the client that TRex ships (see :mod:`.clients`); None: trex-stl-lib 0.3 of PyPI.
+
+        *namespace*: the network namespace of its server; "": none of its own.
+        """
+        # in memory: what it prints fills no disk
+        self._log = os.fdopen(os.memfd_create("lineproof-client"), "w+b")
+        # In a session of its own the library cannot kill the process group of its parent (see pypi.load_library).
+        argv = children.python(MODULE, *([] if folder is None else [str(folder.absolute())]))
+        self._number = 0
+        super().__init__((*inside(namespace), *argv), stderr=self._log)
+
+    def call(self, command: str, limit: float, arguments: Mapping[str, Any] | None = None) -> Any:
+        """Return the answer to *command* within *limit* s. Raises Refusal for an error in the answer.
+
+        If the process has ended or does not answer in time, raises TestbedError and kills it.
+        """
+        self._number += 1
+        until = time.monotonic() + limit
+        message = {**(arguments or {}), "id": self._number, "command": command}
+        answer: dict[str, Any] = {}
+        try:
+            self.send(json.dumps(message))
+            while answer.get("id") != self._number:  # an answer to an interrupted call
+                text = self.line(until - time.monotonic())
+                answer = read_message(text)
+        except TimeoutError:
+            self._end_now()
+            timed_out = f"the TRex client's process did not answer '{command}' within {limit:g} s and was ended"
+            raise TestbedError(timed_out) from None
+        except (EOFError, ValueError) as error:
+            raise self._ended(command) from error
+        if b"\\" in text or b"\x7f" in text:
+            # else no text in it has a character that JSON escapes
+            answer = visible_data(answer)
+        if "error" in answer:
+            raise Refusal(str(answer["error"]["kind"]), str(answer["error"]["message"]))
+        return answer["ok"]
+
+    def _ended(self, command: str) -> TestbedError:
+        with contextlib.suppress(children.TimeoutExpired):
+            self.wait(1)
+        status, last = self.poll(), ""
+        self._end_now()
+        if not self._log.closed:
+            self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 4000))
+            lines = self._log.read().decode(errors="replace").strip().splitlines()
+            last = " / ".join(line.strip() for line in lines[-3:])
+        output = f"; its last output: {last}" if last else ""
+        return TestbedError(f"the TRex client's process ended (status {status}) during '{command}'{output}")
+
+    def close(self) -> bool:
+        """End it in order within :data:`CLOSE_LIMIT`, then by force. May be repeated.
+
+        Returns whether it released its ports before it ended.
+        """
+        self.end(CLOSE_LIMIT)  # it stops the traffic, releases the ports and ends
+        self._log.close()
+        return self.returncode == 0
+
+    def _end_now(self) -> None:
+        """Kill it and wait for its end. May be repeated."""
+        self.kill_all()
+        self.end(children.KILL_LIMIT)
 
 
 class TrexLive:
@@ -484,7 +568,7 @@ def _owners_text(owners: Mapping[int, str]) -> str:
     return ", ".join(f"{port} by '{owner}'" for port, owner in owners.items())
 
 
-def connection_error(error: ClientError, async_port: int, server: ServerFacts, folder: Path | None) -> TestbedError:
+def connection_error(error: Refusal, async_port: int, server: ServerFacts, folder: Path | None) -> TestbedError:
     """Return *error* of the client's process, which connects and acquires, for a person. *folder*: of its library."""
     message = f"the TRex server at {server.where}: {error}"
     if error.kind == "install":
