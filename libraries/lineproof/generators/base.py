@@ -234,12 +234,7 @@ class Generator(Protocol):
         ...
 
     def measure(
-        self,
-        load: Load,
-        duration: float,
-        during: During | None = None,
-        keep: int = 0,
-        rates: Sequence[float] = (),
+        self, load: Load, duration: float, during: During | None = None, keep: int = 0, rates: Sequence[float] = ()
     ) -> Outcome:
         """Measure one trial of the prepared profile: send for *duration* s, wait for the drain, read the counts.
 

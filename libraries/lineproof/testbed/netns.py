@@ -42,8 +42,6 @@ from .process import NO_ROUTER, Belongings, TestbedFacts, TestbedProcess
 from .settings import NetnsSettings, next_hops
 from .trex_start import PUB_PORT, RPC_PORT, start_in_namespace
 
-HOST = "127.0.0.1"
-
 
 def start_netns(
     settings: NetnsSettings,
@@ -96,7 +94,7 @@ def start_netns(
             server = start_embedded(belongings, topology, sides, speeds, local_ports)
             sender, namespace, tcp_ports = server["sender"], "", (server["rpc_port"], server["pub_port"])
         trex = TrexSettings(
-            HOST,
+            sshd.HOST,
             *tcp_ports,
             ports,
             client=client,

@@ -241,12 +241,7 @@ class ProgramGenerator(Generator):
     # -- a trial -------------------------------------------------------------------------------------------------------
 
     def measure(
-        self,
-        load: Load,
-        duration: float,
-        during: During | None = None,
-        keep: int = 0,
-        rates: Sequence[float] = (),
+        self, load: Load, duration: float, during: During | None = None, keep: int = 0, rates: Sequence[float] = ()
     ) -> Outcome:
         """See :meth:`..base.Generator.measure`. Raises TestbedError; it keeps no frames."""
         if not self._senders:

@@ -241,12 +241,7 @@ class TrexGenerator(Generator):
         return {str(port): streams for port, streams in self._prepared.streams.items()} if self._prepared else {}
 
     def measure(
-        self,
-        load: Load,
-        duration: float,
-        during: During | None = None,
-        keep: int = 0,
-        rates: Sequence[float] = (),
+        self, load: Load, duration: float, during: During | None = None, keep: int = 0, rates: Sequence[float] = ()
     ) -> Outcome:
         """Measure one trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome.
 
