@@ -114,11 +114,6 @@ def _checked_interface(value: str) -> str:
     return value
 
 
-def _checked_network(value: str) -> str:
-    ipaddress.IPv4Network(value)
-    return value
-
-
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 DEFAULT, EMBEDDED = "trex", "embedded"
 SimulatedNic = Literal["i40e", "ice", "ixgbe", "mlx5", "virtio"]
@@ -134,7 +129,7 @@ class SideSettings(Config):
 
     address: Annotated[str, AfterValidator(_checked_interface)]
     peer: Ipv4Address
-    network: Annotated[str, AfterValidator(_checked_network)]
+    network: Annotated[str, AfterValidator(lambda value: str(ipaddress.IPv4Network(value)))]
     peer_mac: MacAddress | None = None
     next_hop: Annotated[str, AfterValidator(_checked_next_hop)] | None = None
 
