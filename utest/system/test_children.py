@@ -89,13 +89,13 @@ def test_an_interrupt_does_not_leave_a_lock_held():
             event.wait(0)
 
     def interrupt(*_: object) -> None:
-        raise InterruptedError("stop")
+        raise Interrupted("stop")
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(20):
             signal.setitimer(signal.ITIMER_REAL, 0.01)
-            with pytest.raises(InterruptedError):
+            with pytest.raises(Interrupted):
                 run_in_worker_thread(busy, 20, "waiting")
             assert run_in_worker_thread(lambda: event.set() is None, 20, "setting")
             event.clear()
