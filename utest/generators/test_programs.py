@@ -27,9 +27,9 @@ from lineproof.generators.programs import driver
 from lineproof.generators.programs.description import STOPPED, Description, Ran, filled
 from lineproof.generators.programs.driver import ProgramGenerator, Sent, config_line, listed_frames, outcome_of
 from lineproof.generators.programs.port import COUNTERS, FUNCTIONS, LOCK, Port, Span
-from lineproof.generators.programs.switch import Switch, SwitchSettings
 from lineproof.generators.site import GeneratorEndpoint, Place
 from lineproof.generators.streams import profile_streams
+from lineproof.generators.switch import Switch, SwitchSettings
 from lineproof.system.login import ENVIRONMENT
 from lineproof.testbed.settings import default_side
 from lineproof.units import FCS

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import pytest
@@ -20,12 +20,14 @@ from lineproof.core.traffic.ip_header import ip_header
 from lineproof.core.traffic.profiles import Profile, Traffic
 from lineproof.core.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from lineproof.errors import TestbedError
-from lineproof.generators.base import Abilities, Direction, GeneratorPort, Probe
+from lineproof.generators.base import Abilities, Direction, Generator, GeneratorPort, Probe
+from lineproof.generators.site import GeneratorEndpoint
 from lineproof.generators.streams import Stream, profile_streams
+from lineproof.session.generator import GeneratorConnection
 from lineproof.session.traffic import SentTraffic
 from lineproof.simulation import parse_fault
 from lineproof.system.ssh_shell import SshShell
-from lineproof.testbed.settings import default_side
+from lineproof.testbed.settings import TrexGeneratorSettings, default_side
 from support import simulated_session
 from support.catalogue import CATALOGUE
 
@@ -100,7 +102,7 @@ def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Sen
     facts = SimpleNamespace(generator=SimpleNamespace(ports=(0, 1)), sides=sides, simulated=False, clock_speed=1000.0)
     testbed: Any = SimpleNamespace(facts=facts, problems=tuple)
     generator: Any = SimpleNamespace(
-        driver=driver, bypassed=bypassed, known_limits=None, ports=(), card_macs={}, reconnect=lambda: None
+        driver=driver, bypassed=bypassed, known_limits=None, ports=(), card_macs={}, reconnect=lambda: None, switch=None
     )
     links = SimpleNamespace(retried=lambda check: check())
     router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False, links=links)
@@ -269,6 +271,20 @@ def test_a_bypassed_router_needs_no_check():
 
 
 LATENCY, OTHER = frozenset({"latency", "flow_stats"}), frozenset({"flow_stats"})
+
+
+@pytest.mark.slow
+def test_a_switch_counts_beside_any_generator() -> None:
+    switch = {"run": "echo 1000", "received": "(.*)", "sent": "(.*)", "ports": ["Et1", "Et2"], "settle": 0}
+    settings = TrexGeneratorSettings.model_validate({"address": "192.0.2.1", "switch": switch})
+    traffic, driver = opened()
+    facts = SimpleNamespace(generator=GeneratorEndpoint((0, 1), lambda *_: cast(Generator, driver)))
+    parts: Any = SimpleNamespace(testbed=SimpleNamespace(generator=settings)), SimpleNamespace(facts=facts)
+    cast(Any, traffic.generator).switch = GeneratorConnection(*parts).switch
+    put(traffic, "64b")
+    # its counts stand still
+    sent, received = map(str, traffic.measure(Load(1000.0), 1.0).problems)
+    assert "the switch counted 0 frames sent by port 0, the generator 1000" in sent and "received by port 1" in received
 
 
 @pytest.mark.parametrize(

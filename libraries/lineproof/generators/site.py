@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+from pydantic import model_validator
 
 from ..config import Config
 from ..core.telemetry import Side
 from ..system.login import ENVIRONMENT, Login, Secrets
 from .base import Abilities, Generator
+from .switch import SwitchSettings
 from .trex.client.service import NextHop
 from .trex.clients import fetch_client
 from .trex.driver import TrexGenerator, TrexSettings
@@ -60,8 +63,9 @@ class GeneratorSettings(Config):
     """The keys of a kind of generator, a subclass: an entry point of :data:`..kinds.GROUP`, or a described program.
 
     ``type``: the kind's name. ``card``: the file of ``variables/generators`` on its network card; None: chosen by what
-    it reports of the card. ``abilities``: what such a generator can. ``on_netns``: its keys on a testbed of network
-    namespaces, which makes its ports; None: it cannot be there.
+    it reports of the card. ``switch``: what counts the same frames between generator and router; None: nothing does.
+    ``abilities``: what such a generator can. ``on_netns``: its keys on a testbed of network namespaces, which makes its
+    ports; None: it cannot be there.
     """
 
     is_login: ClassVar[bool] = True
@@ -70,6 +74,7 @@ class GeneratorSettings(Config):
 
     type: str = "trex"
     card: str | None = None
+    switch: SwitchSettings | None = None
 
     def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
         """Return the generator at *endpoint*, with its ports claimed. Raises TestbedError, with nothing left.
@@ -82,6 +87,13 @@ class GeneratorSettings(Config):
     def port_count(self) -> int:
         """How many ports are cabled to the router: those of the key ``ports``, if the kind has it."""
         return len(getattr(self, "ports", (0, 1)))
+
+    @model_validator(mode="after")
+    def _check_switch(self) -> Self:
+        count = len(self.switch.ports) if self.switch else self.port_count
+        if count != self.port_count:
+            raise ValueError(f"'switch' has {count} 'ports'; expected one for each of {self.port_count}")
+        return self
 
     @property
     def claimed(self) -> tuple[str, ...]:

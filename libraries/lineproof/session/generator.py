@@ -10,6 +10,8 @@ from datetime import datetime
 from ..ceilings import MeasuredLimits, PublishedLimits, choose_card
 from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort, PortsTaken
+from ..generators.site import GeneratorSettings
+from ..generators.switch import Switch
 from ..simulation import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
@@ -62,6 +64,8 @@ class GeneratorConnection:
         Ports that another user has are waited for, as long as the testbed's file allows.
         """
         self._driver = self._free_generator(connect)
+        if self.switch is not None:
+            self.switch.read()  # one that does not answer is found before any traffic
         if self.bypassed:
             self.await_own_links()
         else:
@@ -97,6 +101,13 @@ class GeneratorConnection:
         driver, self._driver = self._driver, None
         if driver is not None:
             driver.close()
+
+    @property
+    def switch(self) -> Switch | None:
+        """Return what counts its frames beside it; None: nothing does."""
+        settings, endpoint = getattr(self.plan.testbed, "generator", None), self.testbed.facts.generator
+        own = settings.switch if isinstance(settings, GeneratorSettings) else None
+        return None if own is None else Switch(own, endpoint.ports, endpoint.secrets)
 
     @property
     def connected(self) -> bool:

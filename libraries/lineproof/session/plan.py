@@ -345,8 +345,8 @@ class Plan:
 
         A switch that counts the frames as well stands in for counts of the generator's own.
         """
-        settings = None if isinstance(self.testbed, SimulatedSettings) else self.testbed.generator
-        counted = method.ability == "own_counts" and getattr(settings, "switch", None) is not None
+        generator = getattr(self.testbed, "generator", None)
+        counted = method.ability == "own_counts" and getattr(generator, "switch", None) is not None
         if not counted:
             self._refuse_lacking(method.words, lambda able: able.lacks_of(method.ability))
 

@@ -174,7 +174,10 @@ class SentTraffic:
             self._restore_after_link()
         time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
         keep = self._frames_kept if during is None else 0
+        switch = self.generator.switch
+        before = switch.read() if switch else {}
         outcome = self._asked(lambda generator: generator.measure(load, duration, during, keep))
+        outcome = switch.checked(outcome, before) if switch else outcome
         outcome = self.foreign.with_budgets(outcome)
         traffic, probe = self._prepared or (None, None)
         if traffic and probe and not probe.times and _are_refused(outcome):

@@ -28,7 +28,6 @@ from ..site import GeneratorEndpoint, Place
 from ..streams import Stream, Variable, profile_streams, with_number
 from .description import Description, filled
 from .port import COMMAND_LIMIT, COUNTERS, Port, Span, start
-from .switch import Switch
 
 DRAIN = 2.0
 """Seconds at most for residual frames after the last was sent (RFC 2544 23)."""
@@ -96,7 +95,7 @@ class ProgramGenerator(Generator):
     """The program of *description* on ports at *places*, claimed anew by :meth:`reconnect`.
 
     *path*: of the program on the hosts. *link_wait*: s until a card that it takes from the kernel has its link again.
-    *switch*: counts the same frames. Raises TestbedError.
+    Raises TestbedError.
     """
 
     def __init__(
@@ -107,9 +106,8 @@ class ProgramGenerator(Generator):
         places: Sequence[Place],
         path: str,
         link_wait: int = 0,
-        switch: Switch | None = None,
     ) -> None:
-        self._description, self._switch = description, switch
+        self._description = description
         self._places = dict(zip(endpoint.ports, places, strict=True))
         # a platform may have fewer interfaces than the generator has ports
         self._sides = dict(zip(endpoint.ports, sides, strict=False))
@@ -249,7 +247,6 @@ class ProgramGenerator(Generator):
         senders = dict(zip(self._senders, rates or [load.pps] * len(self._senders), strict=True))
         frames = {sender.direction: max(1, round(pps * duration)) for sender, pps in senders.items()}
         limit, readings = duration * 2 + GRACE + 2 * self._opening, {HOST_COUNTS: 1.0}
-        by_switch = self._switch.read() if self._switch else {}
         before, started, began = self._counters(), time.time(), time.monotonic()
         try:
             commands = [self._make_ready(sender, frames[sender.direction], pps) for sender, pps in senders.items()]
@@ -283,8 +280,7 @@ class ProgramGenerator(Generator):
                 ports = tuple((row.tx_port, row.rx_port) for row in sent if port.index in (row.tx_port, row.rx_port))
                 problems.append(Problem(Fault.LINK_DOWN, f"generator port {port.index}", directions=ports))
         readings = {**outcome.readings, **readings}
-        outcome = replace(outcome, started=started, problems=tuple(problems), readings=readings)
-        return self._switch.checked(outcome, by_switch) if self._switch else outcome
+        return replace(outcome, started=started, problems=tuple(problems), readings=readings)
 
     def _make_ready(self, sender: SendingPrograms, frames: int, pps: float) -> str:
         """Do all that comes before sending so many *frames*; return the command that starts it. Raises TestbedError."""

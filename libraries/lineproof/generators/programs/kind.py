@@ -15,7 +15,6 @@ from ..base import Abilities, Generator
 from ..site import GeneratorEndpoint, GeneratorSettings, Place
 from .description import Description
 from .driver import ProgramGenerator
-from .switch import Switch, SwitchSettings
 
 
 class ProgramPort(HostSettings):
@@ -45,15 +44,13 @@ class HostProgramSettings(ProgramSettings, HostSettings):
     """A program whose ports are interfaces: ``ports`` in pairs, each cabled to the side at its position.
 
     ``address`` and ``ssh``: the generator's host. ``sudo``: put ``sudo -n`` before what needs root. ``program``: its
-    path on the hosts. ``link_wait``: s until a card that it takes from the kernel has its link again. ``switch``: what
-    counts the same frames between generator and router; None: the host's counts stand alone.
+    path on the hosts. ``link_wait``: s until a card that it takes from the kernel has its link again.
     """
 
     sudo: bool = False
     program: str | None = None
     link_wait: Annotated[int, Field(ge=0, le=60)] = 4
     ports: Annotated[tuple[ProgramPort, ...], Field(max_length=2 * PAIRS)]
-    switch: SwitchSettings | None = None
 
     @model_validator(mode="after")
     def _check_ports(self) -> Self:
@@ -72,10 +69,6 @@ class HostProgramSettings(ProgramSettings, HostSettings):
                     f"port {index} is in the same network as port {networks.index(networks[index])}, whose frames a"
                     " kernel delivers to itself; expected a 'namespace' for each port, or another host"
                 )
-        if self.switch is not None and len(self.switch.ports) != len(self.ports):
-            raise ValueError(
-                f"'switch' has {len(self.switch.ports)} 'ports'; expected one for each of {len(self.ports)}"
-            )
         return self
 
     def _host_of(self, port: ProgramPort) -> str:
@@ -95,18 +88,15 @@ class HostProgramSettings(ProgramSettings, HostSettings):
         )
 
     def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
-        """Claim the ports of the file; a switch checks their counts if there is one. Raises TestbedError."""
+        """Claim the ports of the file. Raises TestbedError."""
         places = []
         for port in self.ports:
             host = self if port.address is None else port
             login = host.ssh.with_secrets(endpoint.secrets) if host.ssh else None
             sudo = port.sudo or self.sudo
             places.append(Place(port.interface, port.namespace or "", port.router_mac or "", login, sudo))
-        path, switch = self.program or self.description.program, None
-        if self.switch is not None:
-            switch = Switch(self.switch, endpoint.ports, endpoint.secrets)
-            switch.read()  # one that does not answer is found before any traffic
-        return ProgramGenerator(self.description, endpoint, sides, places, path, self.link_wait, switch)
+        path = self.program or self.description.program
+        return ProgramGenerator(self.description, endpoint, sides, places, path, self.link_wait)
 
 
 def described(description: Description) -> type[GeneratorSettings]:

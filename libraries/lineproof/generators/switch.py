@@ -10,12 +10,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ...command_values import GroupPattern
-from ...config import Config
-from ...core.trial import HOST_COUNTS, Fault, Outcome, Problem
-from ...errors import TestbedError
-from ...system.login import Command, Secrets, Variable, run_here
-from ...visible import shortened
+from ..command_values import GroupPattern
+from ..config import Config
+from ..core.trial import HOST_COUNTS, Fault, Outcome, Problem
+from ..errors import TestbedError
+from ..system.login import Command, Secrets, Variable, run_here
+from ..visible import shortened
 
 SPARE_FRAMES = 5
 """Frames by which the counts may differ in any trial: protocols of the switch itself (LLDP, spanning tree)."""
