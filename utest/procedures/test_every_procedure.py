@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
+import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +132,14 @@ def test_each_example_gives_a_record_a_document_and_a_section_of_the_page(exampl
         document = Document(record.method, [Section("Result", record.shown)], record.simulated)
         assert [form.__name__ for form in FORMS if not form(document)] == [] and record.result is not None
         assert html.escape(f"{record.test}: {record.method} of {record.sentence}") in page
+
+
+@pytest.mark.slow
+def test_the_page_reads_a_ramp_by_its_own_script_alone(examples: robot_run.RobotRun) -> None:
+    (page,) = (examples.folder / "results").glob("*/summary.html")
+    text = page.read_text(encoding="utf-8")
+    (script,) = re.findall("<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert "default-src 'none'; " in text and f"; script-src 'sha256-{digest}'" in text and "dataset.ramp" in script
+    seconds = json.loads(html.unescape(re.findall('data-ramp="(.*?)"', text)[0]))
+    assert seconds["0"].keys() == {"phase", "0", "1"}

@@ -5,7 +5,9 @@ A form is a function from data to a :class:`Document` and holds no markup. Text 
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
 import io
 import json
 import re
@@ -246,14 +248,17 @@ def as_page(document: Document, style: str = "") -> str:
     return page(document.title, body(document), style)
 
 
-def page(title: str, html: str, style: str = "") -> str:
-    """Return the page of *html*, which is made of bodies; *style*: CSS of this page only."""
-    # a browser asks nothing of the network, whatever a name contains
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
+def page(title: str, html: str, style: str = "", script: str = "") -> str:
+    """Return the page of *html*, which is made of bodies; *style*, *script*: CSS and JavaScript of this page only."""
+    # a browser asks nothing of the network, whatever a name contains, and runs no other script
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    own = f"; script-src 'sha256-{digest}'" if script else ""
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'{own}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{_words("title", title)}'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<style>{STYLE}body {{ margin: 0; }}\n{style}</style></head>\n<body>{html}</body></html>\n"
+        f"<style>{STYLE}body {{ margin: 0; }}\n{style}</style></head>\n<body>{html}"
+        f"{f'<script>{script}</script>' if script else ''}</body></html>\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The report: one page of the runs of an execution, from their records alone, without a script or a network.
+"""The report: one page of the runs of an execution, from their records alone, without a network.
 
 First the table of promises, what was not kept before what was, then a section for each sentence. The page is in the
 folder of the execution's first run.
@@ -6,6 +6,7 @@ folder of the execution's first run.
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections import defaultdict
@@ -50,6 +51,9 @@ _LONGEST_TABLE = 20
 _STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
 """CSS of the page, beside that of every document."""
 
+_RAMP = Path(__file__).with_name("ramp.js").read_text("utf-8")
+"""JavaScript of a page with a ramp; its seconds are those that trex-loadtest-viz draws."""
+
 
 def write_report(folder: Path, execution: ExecutionSummary) -> None:
     """Write the report into *folder*. Raises TestbedError."""
@@ -63,7 +67,8 @@ def report(execution: ExecutionSummary) -> str:
     for place, run in enumerate(sorted(execution.runs, key=_first_to_read)):
         parts += _run(run, f"r{place}")
     parts.append(body(Document("", [last_section(replace(execution, page=""))])))
-    return page("; ".join(run.title for run in execution.runs), "".join(parts), _STYLE)
+    html = "".join(parts)
+    return page("; ".join(run.title for run in execution.runs), html, _STYLE, _RAMP * ("data-ramp=" in html))
 
 
 def _first_to_read(run: RunSummary) -> tuple[str, bool]:
@@ -83,7 +88,9 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
         yield f'<section id="{name}-{row.record.number}">{body(document)}</section>\n'
     for record in run.run.results:
         if isinstance(record, CharacterisationRecord):
-            yield f"<section>{body(Document('', [_characterisation(record)]))}</section>\n"
+            seconds = escape(json.dumps(record.loadtest["stats"])) if record.loadtest else ""
+            ramp = f'<div class="lineproof" data-ramp="{seconds}"></div>' if seconds else ""
+            yield f"<section>{body(Document('', [_characterisation(record)]))}{ramp}</section>\n"
     yield body(Document("", [Section("", evidence(run))]))
 
 
