@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import cast
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -20,9 +21,10 @@ from lineproof.evidence.run import RecordedRun, read_run
 from lineproof.platforms import Software, read_platform
 from lineproof.project import Project
 from lineproof.session.session import Session
+from lineproof.studies import runner
 from lineproof.studies.measuring import check_router
-from lineproof.studies.results import UNCHECKED, read_results
-from lineproof.studies.runner import SESSIONS, OtherRouter, StudyRun
+from lineproof.studies.results import SESSIONS, UNCHECKED, read_results
+from lineproof.studies.runner import OtherRouter, StudyRun
 from lineproof.studies.study import Step, Study, load_study, steps_of
 from lineproof.system.ssh_shell import Result
 from support.evidence_builders import RUN
@@ -247,12 +249,37 @@ def test_a_router_is_made_another_one_by_hand_as_seldom_as_can_be() -> None:
     run = StudyRun(Project(ROOT), "gowin_n305", "lab-example", "standard")
     made = [run.made_by_hand(step.variant) for step in run.steps]
     assert sorted(run.steps, key=str) == sorted(steps_of(run.study), key=str)
-    assert sum(one != other for one, other in pairwise(made)) == len(set(made)) - 1 == 9
+    assert sum(one != other for one, other in pairwise(made)) == len(set(made)) - 1 == 5
     cards = [run.study.variants[step.variant].by_hand for step in run.steps]
     assert sum(one != other for one, other in pairwise(cards)) == 1
-    assert len(list(run.foreword())) == 1 + 10
+    assert len(list(run.foreword())) == 1 + 6
     simulated = StudyRun(Project(ROOT), "gowin_n305", "simulated", "standard")
     assert simulated.steps == list(steps_of(run.study)) and len(list(simulated.foreword())) == 1
+
+
+TUNABLE = """\
+    commands: [{do: echo a=1 >> loader.conf, undo: sed -i /a=1/d loader.conf}]
+    configured: {}
+    restart: reboot
+"""
+
+
+@pytest.mark.slow
+def test_what_holds_from_a_restart_on_is_set_and_undone_with_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small(tmp_path, SMALL.replace("  linux: {software: linux}", f"  linux:\n{TUNABLE}"))
+    begun(run, tmp_path / "results")
+    monkeypatch.setattr(runner, "check_router", lambda *_: ([], {}))
+    session = MagicMock(simulated=False)
+    session.router.restarts = 0
+    for variant in ("vpp", "linux", "vpp", "linux"):
+        run._session, run._key = session, run._session_key(variant)
+        run._session_of(Step(1, "", variant, "ramp"))
+    monkeypatch.setattr(run, "_closed", lambda session: None)
+    run._close_session()
+    calls = [name for name, *_ in session.router.mock_calls if name in ("driver.apply", "restart", "driver.withdraw")]
+    assert calls == 2 * ["driver.apply", "restart", "driver.apply", "driver.withdraw", "restart"]
 
 
 # -- a run of a study: what it adds to, what it is refused for, how it ends

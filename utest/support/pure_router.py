@@ -130,7 +130,7 @@ class PureSession:
             watch=SimpleNamespace(read_again=self._read, read=lambda: None),
             check_resettable=lambda: None,
             prepare_configuration=lambda: None,
-            reset=self._reset,
+            restart=self._restart,
         )
 
     def own_part(self, *terms: object) -> OwnPart:
@@ -166,7 +166,7 @@ class PureSession:
         )
         return replace(outcome, latency=tuple(counts))
 
-    def _reset(self, command: str) -> None:
+    def _restart(self, *terms: object) -> None:
         self.silent = self.outage
 
     def measure_of(self, promise: Promise, hear: object) -> Measure:

@@ -37,6 +37,14 @@ class NicFacts:
     steered_to: Mapping[int, str] = field(default_factory=dict)
     other: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def pcie_bps(self) -> float | None:
+        """Bit/s of its PCIe link in each direction, without its coding; None: not read."""
+        if not self.pcie_width or not self.pcie_speed:
+            return None
+        # PCIe 1 and 2 code 8 bits in 10, later ones 128 in 130
+        return 1e9 * self.pcie_width * self.pcie_speed * (0.8 if self.pcie_speed in (2.5, 5.0) else 128 / 130)
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:

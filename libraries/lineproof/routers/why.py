@@ -375,23 +375,21 @@ class Evidence:
 
     def _bus_of(self, nic: NicFacts) -> tuple[float, str] | None:
         """Return the least share of the PCIe link of one card that frames take, in words too; None: not read."""
-        directions, width, speed = self.ledger.directions, nic.pcie_width, nic.pcie_speed
+        directions, width, bps = self.ledger.directions, nic.pcie_width, nic.pcie_bps
         # ports of a card differ in the function only, behind the last dot
         card_of = {card.interface: (card.pci_address or "").rpartition(".")[0] for card in self.facts.nics}
         forwarded, card = sum(row.forwarded for row in directions), card_of[nic.interface]
-        if not width or not speed or not card or not forwarded:
+        if not width or not bps or not card or not forwarded:
             return None
         # each direction of the bus by itself: what the card takes in goes up, what it sends comes down
         up = sum(row.forwarded for row in directions if card_of.get(row.ingress) == card)
         down = sum(row.forwarded for row in directions if card_of.get(row.egress) == card)
-        # PCIe 1 and 2 code 8 bits in 10, later ones 128 in 130
-        bps = 1e9 * width * speed * (0.8 if speed in (2.5, 5.0) else 128 / 130)
         data = self.tried.frame_bytes - FCS
         # a packet's largest payload is usually 256 bytes, behind 24 of header and framing; descriptors have at least 32
         size = data + 24 * math.ceil(data / 256) + 32
         share = self.tried.forwarded_pps * max(up, down) / forwarded * 8 * size / bps
         can = f" (the card can x{nic.pcie_width_max})" if (nic.pcie_width_max or 0) > width else ""
-        return share, f"the frames with their headers take {share:.0%} of PCIe x{width} at {speed:g} GT/s{can}"
+        return share, f"the frames with their headers take {share:.0%} of PCIe x{width} at {nic.pcie_speed:g} GT/s{can}"
 
     def lacks_buffers(self) -> str:
         """Say how VPP lacked buffers for most of the lost frames; "" where it did not."""

@@ -40,6 +40,9 @@ WRONG_PEER = "; if the router's next hop is another address, fix 'peer' of 'side
 RESET_LIMIT = 10.0
 """Seconds that a command which restarts the router may take to return."""
 
+LOOK_INTERVAL = 0.5
+"""Seconds between two looks at a router that restarts, which is configured again once it is there."""
+
 
 @dataclass
 class RouterConnection:
@@ -364,6 +367,26 @@ class RouterConnection:
             raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
         if refused := self.driver.refusal_in(command, result.stdout):
             raise TestbedError(refused)
+
+    def restart(
+        self, command: str, configure: Callable[[], None], limit: float, wait: Callable[[float], None] = time.sleep
+    ) -> bool:
+        """:meth:`reset` it by *command*, and *configure* it once it is there; return whether it was within *limit* s.
+
+        Raises TestbedError if it takes no command.
+        """
+        self.reset(command)
+        for _ in range(round(limit / LOOK_INTERVAL)):
+            wait(LOOK_INTERVAL)
+            # until it is there, and takes its configuration
+            with contextlib.suppress(TestbedError):
+                try:
+                    self.watch.read()
+                except RouterRestarted:
+                    configure()
+                    self.watch.configured()
+                    return True
+        return False
 
     def restore(self) -> None:
         """Undo the configuration and log out, within RESTORE_LIMIT and twice 5 s for closing its link.

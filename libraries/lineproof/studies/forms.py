@@ -20,9 +20,9 @@ from ..evidence.run_files import STUDY_PAGE, partial
 from ..files import write_whole
 from ..units import Layer, counted, line_rate_pps
 from .cpu_time import CPU_STEAL
-from .results import CONFIDENCE, UNCHECKED, StudyCell, StudyResults, grouped
+from .results import CONFIDENCE, PCIE, SESSIONS, UNCHECKED, StudyCell, StudyResults, grouped
 from .senders import CPU, DIRECTIONS, FITNESS, FRAME, LINES, OFFERED, SenderFigures
-from .study import AT_LEAST, TABLE_UNITS, Parameter, Study, StudyTable
+from .study import AT_LEAST, TABLE_UNITS, Parameter, Study, StudyTable, rate_units
 
 NOTHING = "–"
 
@@ -49,6 +49,8 @@ def document(results: StudyResults, with_pictures: bool = False) -> Document:
         Section("", [Note(f"{headline(results)}.", strong=True), *map(Note, filter(None, about))]),
         Section("Variants", [Facts({name: _variant(results, name) for name in study.variants})]),
     ]
+    if buses := _buses(results):
+        sections.append(Section("PCIe links of the cards", [Table.of(buses)]))
     for row, of_row in results.rows():
         about_row = [Note(text)] if (text := study.measures[row].about) else []
         drawn = pictures_of(results, row, of_row) if with_pictures else ()
@@ -92,6 +94,15 @@ def _variant(results: StudyResults, name: str) -> str:
     testbed = own.testbed or results.environment.testbed
     box = (testbed,) if study.bypass else (study.platform_of(name), own.software or "first")
     return ", ".join(filter(None, (*box, own.about)))
+
+
+def _buses(results: StudyResults) -> list[dict[Column, Cell | str]]:
+    """Return the PCIe links of each router's cards, as read and as modelled."""
+    sessions = results.environment.extra.get(SESSIONS, {})
+    known = {name: own[PCIE] for name, own in sessions.items() if PCIE in own}
+    columns = Column("router", left=True), Column("read"), Column("modelled")
+    rows = ((name, link["read"] or NOTHING, link["modelled"]) for name, link in known.items())
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _row(study: Study, cell: StudyCell) -> dict[Column, Cell | str]:
@@ -322,9 +333,14 @@ def _values(cells: Iterable[StudyCell]) -> list[float]:
 def _bars(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
     """Return a bar up to each variant's median, a line from least to largest value, and the published ones."""
     end = 1.06 * max([*_values(cells), 1e-9])
-    value = linear(cells[0].unit, end)
+    imix = results.study.measures[row].imix
+    value = linear(f"{cells[0].unit}{f'; above: Gbit/s of frames of {imix:g} bytes' if imix else ''}", end)
     names = columns("", [cell.variant for cell in cells])
     plot = Chart(f"{row} [{cells[0].unit}]", names, value, results.simulated, is_level=True)
+    if imix:
+        across = linear("", end, size=1e9 / (8 * imix) / rate_units(1.0, 1.0)[cells[0].unit])
+        for level, gbps in across.marks:
+            plot.words((-math.inf, level), gbps)
     for number, (name, level) in enumerate(results.study.measures[row].marks.items(), 1):
         if level <= end:
             plot.curve([(-math.inf, level), (math.inf, level)], name, dashes=f"{4 * number - 2} 4")

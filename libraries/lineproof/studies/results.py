@@ -23,6 +23,10 @@ from .study import AT_LEAST, LINE, LINK, RAMP_STEPS, TABLE_UNITS, Study, load_st
 REPEATS = "repeats"
 """Key of an environment's extra data: the number of blocks."""
 
+SESSIONS, PCIE = "sessions", "pcie"
+"""Key of an environment's extra data: by platform and software, versions and configuration of the router, and of a card
+whose bus is modelled its PCIe link."""
+
 UNCHECKED = "unchecked"
 """Key of an environment's extra data: by variant, what of its router could not be checked, and why."""
 

@@ -15,11 +15,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ..core.router_facts import RouterSetUp
+from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.sentence import parse_traffic
 from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, TestbedError, in_words
 from ..evidence.recorder import Recorder, code_identity, environment_record, host_facts
@@ -37,14 +38,11 @@ from ..testbed.settings import HardwareSettings, SimulatedSettings
 from ..testbed.waiting_time import Say, WaitProgress, silent
 from ..units import counted, duration_text
 from .measuring import RAMP_EDGE, Measured, check_router, check_row, goal_of_measurement, measure_row
-from .results import REPEATS, UNCHECKED, grouped, study_of
+from .results import PCIE, REPEATS, SESSIONS, UNCHECKED, grouped, study_of
 from .study import AT_LEAST, RAMP_STEPS, Step, check_study, placed, steps_of
 
 NOT_HERE = "not here"
 """How the reason begins for a variant whose own testbed is not here, or cannot be opened."""
-
-SESSIONS = "sessions"
-"""Key of an environment's extra data: by platform and software, versions and configuration of the router."""
 
 _STATES = ("generator.leftover", "generator.force", "generator.promiscuous", "router.rx placement")
 """Keys that stand among the versions, and may differ between two sessions of one run."""
@@ -111,7 +109,7 @@ class StudyRun:
         self._made: tuple[str, ...] = ()
         """The steps that a person has taken on the router."""
         self._away: dict[tuple[int, str, str], Measured] = {}
-        self._failures = 0
+        self._failures = self._restarts = 0
         self._afterwards: list[str] = []
 
     def _prepare(self, variant: str, testbed: str, goal: str, secrets: Secrets) -> None:
@@ -421,21 +419,19 @@ class StudyRun:
         TestbedError.
         """
         study, variant, session = self.study, step.variant, self._session
-        if session is None or self._key != self._session_key(variant) or session.router.restarts:
+        if session is None or self._key != self._session_key(variant) or session.router.restarts != self._restarts:
             self._close_session()
             session = self._open(step, progress)
         if self._applied == variant:
             return session
-        if self._applied and study.variants[self._applied].commands:
-            if left := session.router.driver.withdraw():
-                self.say(f"  {left}")
-                self._afterwards.append(f"after '{self._applied}': {left}")
-            session.traffic.forget()
+        self._withdraw(session)
         self._applied = variant
         if commands := study.variants[variant].commands:
             session.router.begin_changes()
-            session.traffic.forget()  # it may forward other frames now
             session.router.driver.apply(commands)
+            if self._restart(session):
+                session.router.driver.apply(commands)  # what the restart took away
+            session.traffic.forget()  # it may forward other frames now
         if not study.bypass:
             differs, unchecked = check_router(session, study, variant)
             if differs:
@@ -444,6 +440,29 @@ class StudyRun:
                 self._unchecked[variant] = unchecked
                 self._recorder.amend({UNCHECKED: self._unchecked})
         return session
+
+    def _withdraw(self, session: Session) -> None:
+        """Undo what the last variant's commands did. Raises TestbedError."""
+        if self._applied and self.study.variants[self._applied].commands:
+            if left := session.router.driver.withdraw():
+                self.say(f"  {left}")
+                self._afterwards.append(f"after '{self._applied}': {left}")
+            self._restart(session)
+            session.traffic.forget()
+
+    def _restart(self, session: Session) -> bool:
+        """Restart the router where the commands of its variant ask for it; return whether they do.
+
+        Raises TestbedError if it does not come back.
+        """
+        if not (command := self.study.variants[self._applied].restart) or session.simulated:
+            return False
+        self.say(f"  restarting the router: {command}")
+        session.router.watch.read()  # to compare with
+        if not session.router.restart(command, partial(session.router.configure, links_moved=True), self._wait):
+            raise TestbedError(f"'{command}': the router was not back within {duration_text(self._wait)}")
+        self._restarts = session.router.restarts
+        return True
 
     def _open(self, step: Step, progress: WaitProgress | None) -> Session:
         """Open the session of *step*. *progress*: of waiting for a router that has to restart meanwhile.
@@ -461,7 +480,7 @@ class StudyRun:
             if held.lab and LABGRID not in recorder.environment.extra:
                 recorder.amend({LABGRID: held.lab.record()})
         session = Session.start(plan, bypass=bypass, held=self._held[name], say=self.say)
-        self._session, self._key = session, self._session_key(step.variant)
+        self._session, self._key, self._restarts = session, self._session_key(step.variant), 0
         try:
             if not bypass:
                 session.router.connect()
@@ -498,13 +517,34 @@ class StudyRun:
             if is_first:
                 recorder.keep_parts(session, versions, configuration)
             self._sessions[name] = {"versions": versions, "configuration": asdict(configuration)}
+            if model := pcie_of_model(plan):
+                self._sessions[name][PCIE] = {"read": pcie_read(session.router.facts), "modelled": model}
             recorder.amend({SESSIONS: self._sessions})
 
     def _close_session(self) -> None:
-        session, self._session, self._applied, self._key = self._session, None, "", ()
+        session, self._session = self._session, None
         if session is not None:
-            try:
-                session.close()
-            finally:
-                self._afterwards += session.router.afterwards
-            self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
+            with contextlib.ExitStack() as stack:
+                stack.callback(self._closed, session)
+                stack.callback(session.close)
+                if self._applied and self.study.variants[self._applied].restart:
+                    self._withdraw(session)
+
+    def _closed(self, session: Session) -> None:
+        self._applied, self._key = "", ()
+        self._afterwards += session.router.afterwards
+        self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
+
+
+def pcie_of_model(plan: Plan) -> str:
+    """Return what the model of the platform says of the PCIe link of its cards, in words; "": nothing."""
+    model = plan.platform.model
+    nics = (part.get("nic", {}) for part in (model.get("software", {}).get(plan.software_name, {}), model))
+    return next((f"{nic['pcie']['gbps']:g} Gbit/s" for nic in nics if "pcie" in nic), "")
+
+
+def pcie_read(facts: RouterFacts) -> str:
+    """Return the PCIe links of the router's cards, in words; "": not read."""
+    known = ((nic, nic.pcie_bps) for nic in facts.nics)
+    links = (f"x{nic.pcie_width} at {nic.pcie_speed:g} GT/s: {bps / 1e9:.4g} Gbit/s" for nic, bps in known if bps)
+    return ", ".join(dict.fromkeys(links))

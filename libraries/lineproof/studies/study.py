@@ -124,7 +124,8 @@ class StudyTolerance(Config):
 class StudyRow(Config):
     """A row of a study: one of KINDS, whose value is the traffic in a sentence's words.
 
-    ``at``: a load per port, as ``1 Mpps``. ``marks``: lines in the picture, in the row's unit.
+    ``at``: a load per port, as ``1 Mpps``. ``marks``: lines in the picture, in the row's unit. ``imix``: the mean bytes
+    of an internet mix, whose Gbit/s are a second axis of frames/s.
     """
 
     kind: str
@@ -136,6 +137,7 @@ class StudyRow(Config):
     repeats: Annotated[int | None, Field(ge=1, le=100)] = None
     tolerance: StudyTolerance | None = None
     marks: Mapping[Name, float] = {}
+    imix: Annotated[float | None, Field(gt=0)] = None
     about: str = ""
 
     @model_validator(mode="before")
@@ -178,8 +180,9 @@ class Variant(Config):
 
     ``configured``: what its commands make of the router, for the simulation's model. ``facts``: what the router must
     report of itself beside version, workers and receive queues, by name (of :class:`.RouterFacts`, of a card, or of
-    ``other``); ``settings``: command -> expression that must be in its answer. ``by_hand``: what a person has to do for
-    it, beside installing the software and starting it.
+    ``other``); ``settings``: command -> expression that must be in its answer. ``restart``: the command without which
+    ``commands`` do not hold: they are run again after it, and it once they are undone. ``by_hand``: what a person has
+    to do for it, beside installing the software and starting it.
     """
 
     platform: Name | None = None
@@ -196,6 +199,7 @@ class Variant(Config):
     measures: Annotated[tuple[Name, ...] | None, Field(min_length=1)] = None
     facts: Mapping[Words, float | str] = {}
     settings: Mapping[Words, re.Pattern[str]] = {}
+    restart: str = ""
     by_hand: str = ""
 
     @property

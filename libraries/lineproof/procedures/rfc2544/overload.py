@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from statistics import fmean
@@ -25,13 +24,12 @@ from ...core.quantity import Promise, TrafficWords
 from ...core.trial import Fault, Load, Outcome, Trial
 from ...core.units import Unit
 from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
-from ...errors import SentenceError, TestbedError
+from ...errors import SentenceError
 from ...evidence.document import Column
 from ...generators.base import Method
 from ...quantities.recovers import RECOVERY as RECOVERS
 from ...quantities.recovers import TOO_SELDOM, OverloadPhases, why_unproven
 from ...session.judging import nobody
-from ...session.router_watch import RouterRestarted
 from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure
 from ..search import SearchResult
 from ..trials import CharacterisationEnded, ProcedureResult, is_decided, loss_bounds
@@ -210,9 +208,6 @@ def _seconds(times: Sequence[Bounds]) -> str:
 BEFORE, QUIET, SLACK = 2.0, 5.0, 0.001
 """Seconds of traffic before a reset; and after its trial, in which a router that is back loses at most this ratio."""
 
-LOOK_INTERVAL = 0.5
-"""Seconds between two looks at the router after its reset, which is configured again once it is there."""
-
 LOSS_METHOD = Deviation(
     "RFC 2544 26.6",
     "the times of the last frame before and the first frame after the reset",
@@ -250,17 +245,7 @@ def reset(
 
     def resets(wait: Callable[[float], None]) -> None:
         wait(BEFORE)
-        session.router.reset(command)
-        for _ in range(round(limit.total_seconds() / LOOK_INTERVAL)):
-            wait(LOOK_INTERVAL)
-            # until it is there, and takes its configuration
-            with suppress(TestbedError):
-                try:
-                    session.router.watch.read()
-                except RouterRestarted:
-                    configure()
-                    session.router.watch.configured()
-                    return
+        session.router.restart(command, configure, limit.total_seconds(), wait)
 
     run.put(smallest)
     seconds, lost, time = BEFORE + limit.total_seconds(), 0, None
