@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from lineproof.core.latency import LatencyCount
 from lineproof.core.trial import Fault, Problem
-from lineproof.errors import ConfigError, SentenceError
 from lineproof.procedures.rfc2544 import FRAME_LOSS, LATENCY, THROUGHPUT
 from lineproof.procedures.rfc2544.overload import BACK_TO_BACK, RECOVERY, RESET
 from support.pure_router import LINE, PureRouter, at_throughput, prepared, run_on
@@ -61,12 +60,6 @@ def test_throughput_is_the_capacity_within_the_resolution(capacity):
     assert found.upper.pps - found.lower.pps <= 0.001 * found.upper.pps * 1.000001
     # shorter trials narrow the search, and one of 60 s decides
     assert any(trial.outcome.load == found.lower and trial.outcome.duration == 60 for trial in result.trials)
-
-
-def test_throughput_at_line_rate_is_the_highest_load():
-    result, found = throughput(PureRouter(LINE))
-    assert found.upper is None and found.lower.pps == pytest.approx(LINE)
-    assert {trial.outcome.load.pps for trial in result.trials} == {LINE}
 
 
 def test_loss_curve_ends_with_two_trials_without_loss():
@@ -180,11 +173,3 @@ def test_sizes_are_taken_in_order_and_latency_follows_at_each_throughput():
     assert [item.figures["means_us"] for item in measured] == [{"0 → 1": [10, 10], "1 → 0": [20, 20]}] * 2
     assert [(name, probe.pps) for name, _, probe in prepared(run)[2:]] == [("64b", 1000), ("512b", 1000)]
     assert [item.sentence for item in begun] == ["64b bidirectional", "512b bidirectional"] * 2
-
-
-def test_all_sizes_are_parsed_before_any_frame_is_sent():
-    router = PureRouter()
-    for sizes, error, words in (((64, 20_000), SentenceError, "20000"), ((64, 64), ConfigError, "each once")):
-        with pytest.raises(error, match=words):
-            THROUGHPUT.measure(run_on(router), "bidirectional", *sizes)
-    assert not router.asked

@@ -14,13 +14,17 @@ from xml.etree import ElementTree
 import pytest
 
 from lineproof.commands.study import _show
+from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.evidence.chart import SIGNS
+from lineproof.project import Project
 from lineproof.studies.forms import headline, page, pictures_of
 from lineproof.studies.measuring import was_all_offered
-from lineproof.studies.results import StudyCell
+from lineproof.studies.results import PCIE, SESSIONS, StudyCell
+from lineproof.studies.runner import StudyRun, pcie_of_model, pcie_read
 from lineproof.studies.senders import CORE_SHARE, FRAME, OFFERED, RECEIVED, STEAL, fit
 from lineproof.studies.study import AT_LEAST, LINE, LINK, Published, Study, StudyRow, StudyTolerance, Variant, steps_of
 from lineproof.units import line_rate_pps
+from support.paths import ROOT
 from support.study_builders import SMALL, csv_rows, measurements, results_of, study_of, text
 
 MOST = 0.084
@@ -351,6 +355,28 @@ def test_each_baseline_has_a_line_over_the_parameter(tmp_path: Path) -> None:
     )
     # in pixels from the top: the faster router's line is wholly above the other's
     assert faster and slower and max(faster) < min(slower)
+
+
+def test_bars_have_the_rates_of_an_internet_mix_above_them(tmp_path: Path) -> None:
+    study = study_of(tmp_path, SMALL.replace("tolerance:", "unit: pps, imix: 354.33, tolerance:"))
+    results = results_of(study, measurements(study, {"vpp": [8e6] * 4, "linux": [7e6, 7e6]}))
+    (picture, _), *_ = pictures_of(results, "one flow", dict(results.rows())["one flow"])
+    texts = [(node.text, float(node.get("x", 0))) for node in ElementTree.fromstring(picture).iter() if node.get("x")]
+    # 5 and 10 Gbit/s are 1.76 and 3.53 Mpps of it, as far apart as those
+    below, above = dict(texts[::-1]), dict(texts)
+    share = (above["10"] - above["5"]) / (below["8000000"] - below["2000000"])
+    assert share == pytest.approx(5e9 / (8 * 354.33) / 6e6, rel=0.01)
+    assert any("above: Gbit/s of frames of 354.33 bytes" in str(words) for words, _ in texts)
+
+
+def test_the_pcie_link_that_was_read_stands_beside_that_of_the_model(tmp_path: Path) -> None:
+    card = NicFacts("xxv0", pcie_width=4, pcie_speed=8.0)
+    read = pcie_read(RouterFacts(nics=(card, replace(card, interface="xxv1"))))
+    plan = StudyRun(Project(ROOT), "gowin_n305", "simulated").plan
+    results = results_of(study_of(tmp_path), [])
+    links = {"gowin_n305, cx5_rdma": {PCIE: {"read": read, "modelled": pcie_of_model(plan)}}}
+    shown = text(replace(results, environment=replace(results.environment, extra={SESSIONS: links})))
+    assert re.search(r"^gowin_n305, cx5_rdma +x4 at 8 GT/s: 31.51 +31.5$", shown, re.MULTILINE)
 
 
 SOURCES = """

@@ -45,11 +45,10 @@ CPU_STEAL = "cpu_steal"
 
 
 class CpuReading(NamedTuple):
-    """Frames sent, CPU seconds of the senders, and of ``others`` that do the router's work, until now."""
+    """Frames sent, and CPU ``seconds`` of the senders and of what else does the router's work, until now."""
 
     frames: int
-    sending: float
-    others: float
+    seconds: float
 
 
 def cpu_time(
@@ -61,8 +60,7 @@ def cpu_time(
     where it shows no time, TestbedError where none can be read.
     """
     if session.plan.testbed.kind != "netns":
-        values = [_by_the_router(session, requirement) for _ in range(READINGS)]
-        return median(values), {"least_ns_per_packet": min(values), "most_ns_per_packet": max(values)}
+        return median(_by_the_router(session, requirement) for _ in range(READINGS)), {}
     read, readings = _clock(session), list[CpuReading]()
 
     def during(wait: Callable[[float], None]) -> None:
@@ -81,28 +79,19 @@ def cpu_time(
         raise CharacterisationEnded(unusable)
     if not readings:
         raise CharacterisationEnded("nothing was read, because a port of the generator sent no frame")
-    windows = [
-        CpuReading(now.frames - then.frames, now.sending - then.sending, now.others - then.others)
-        for then, now in pairwise(readings)
-    ]
+    windows = [CpuReading(now.frames - then.frames, now.seconds - then.seconds) for then, now in pairwise(readings)]
     # a reading after the end of traffic, which came late, is of a window without enough frames
     windows = [window for window in windows if window.frames >= 100]
     if len(windows) < WINDOWS / 2:
         took = outcome.readings.get(DURING_READING, 0.0)
         raise CharacterisationEnded(f"{len(windows)} of {WINDOWS} readings came in time, the last after {took:.1f} s")
-    used = [max(1e-9, window.sending + window.others) for window in windows]
-    values = [1e9 * seconds / window.frames for seconds, window in zip(used, windows, strict=True)]
     figures = {
-        "least_ns_per_packet": min(values),
-        "most_ns_per_packet": max(values),
-        "windows": float(len(values)),
-        "interrupts_percent": median(
-            100 * window.others / seconds for seconds, window in zip(used, windows, strict=True)
-        ),
+        "windows": float(len(windows)),
         "offered_pps": trial.offered / trial.seconds.high,
         "forwarded_pps": trial.forwarded / trial.seconds.high,
+        **({} if steal is None else {CPU_STEAL: steal}),
     }
-    return median(values), figures if steal is None else {**figures, CPU_STEAL: steal}
+    return median(1e9 * window.seconds / window.frames for window in windows), figures
 
 
 def why_unusable(trial: Trial) -> Iterator[str]:
@@ -133,8 +122,8 @@ def _clock(session: Session) -> Callable[[], CpuReading]:
     threads = soft_interrupt_threads()
 
     def read() -> CpuReading:
-        others = cpu_seconds(threads) + (soft_interrupt_seconds() if apart else 0.0)
-        return CpuReading(frames_sent(senders[0]), cpu_seconds(senders), others)
+        interrupts = soft_interrupt_seconds() if apart else 0.0
+        return CpuReading(frames_sent(senders[0]), cpu_seconds([*senders, *threads]) + interrupts)
 
     return read
 

@@ -100,7 +100,7 @@ def _buses(results: StudyResults) -> list[dict[Column, Cell | str]]:
     """Return the PCIe links of each router's cards, as read and as modelled."""
     sessions = results.environment.extra.get(SESSIONS, {})
     known = {name: own[PCIE] for name, own in sessions.items() if PCIE in own}
-    columns = Column("router", left=True), Column("read"), Column("modelled")
+    columns = Column("router", left=True), Column("read", "Gbit/s"), Column("modelled", "Gbit/s")
     rows = ((name, link["read"] or NOTHING, link["modelled"]) for name, link in known.items())
     return [dict(zip(columns, row, strict=True)) for row in rows]
 

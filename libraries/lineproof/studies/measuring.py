@@ -132,50 +132,54 @@ def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) 
         return Measured(None, str(error), figures=one.line_figures)
 
 
-class _Measurement:
+class _Measurement(ProcedureRun):
+    """A step of a study as the run of a procedure: what it begins and keeps is of that step."""
+
     def __init__(self, session: Session, study: Study, step: Step, recorder: Recorder) -> None:
-        self.session, self.study, self.step, self.recorder = session, study, step, recorder
-        self.plan, self.row = session.plan, study.measures[step.row]
-        self.words = study.traffic_of(step.row, step.variant)
-        self.traffic = parse_traffic(self.words, self.plan.catalogue)
-        self.link_bps = self.plan.link_bps(self.traffic.pairs)
-        self.line_pps = self.traffic.profile.line_rate_pps(self.link_bps)
-        self.line_figures = {LINE: self.line_pps, LINK: self.link_bps} if self.row.is_rate else {}
+        def keep(sent: TrafficWords, trial: Trial) -> None:
+            recorder.keep_trial(sent, trial, session)
+
+        words = study.traffic_of(step.row, step.variant)
+        super().__init__(session, lambda traffic: recorder.begin(str(step)), keep, words=words)
+        self.study, self.step, self.recorder = study, step, recorder
+        self.plan, self.row, self.sent_words = session.plan, study.measures[step.row], self.traffic(words)
+        self.link, self.line_pps = self.link_bps(self.sent_words), self.line(self.sent_words)
+        self.line_figures = {LINE: self.line_pps, LINK: self.link} if self.row.is_rate else {}
 
     def of_ramp(self) -> Measured:
         """Return the load at which the router falls behind."""
-        run, seconds = self._procedure_run(), self.study.seconds or 1.0
-        step, edge = timedelta(seconds=seconds), timedelta(seconds=RAMP_EDGE)
-        result = RAMP.measure(run, self.words, self.row.steps or RAMP_STEPS, step, edge, edge)
-        self._check_ending(run, result.ended)
+        self.router_problem()  # a reading to compare with at the end
+        step, edge = timedelta(seconds=self.study.seconds or 1.0), timedelta(seconds=RAMP_EDGE)
+        result = RAMP.measure(self, self.words, self.row.steps or RAMP_STEPS, step, edge, edge)
+        self._check_ending(result.ended)
         rise = [step.trial for step in result.steps if step.phase is RampPhase.RISE]
         curve = tuple((self._rate(trial_pps(trial, False)), self._rate(trial_pps(trial, True))) for trial in rise)
-        return self._measured(knee_pps(result, self.traffic.directions), {}, result.saturation is None, curve)
+        return self._measured(knee_pps(result, self.sent_words.directions), {}, result.saturation is None, curve)
 
     def of_search(self) -> Measured:
         """Return the highest load without loss."""
-        run = self._procedure_run()
-        result = search(run, self.words, {"NDR": 0.0})
+        self.router_problem()  # a reading to compare with at the end
+        result = search(self, self.words, {"NDR": 0.0})
         bounds = result["NDR"]
-        self._check_ending(run, result.ended)
+        self._check_ending(result.ended)
         if bounds.lower is None:
             raise CharacterisationEnded("no load was carried without loss")
-        return self._measured(self.traffic.directions * bounds.lower.pps, {}, bounds.upper is None)
+        return self._measured(self.sent_words.directions * bounds.lower.pps, {}, bounds.upper is None)
 
     def of_sender(self) -> Measured:
         """Return what the generator offers."""
-        self.session.traffic.put(self.traffic)
-        self._begin()
-        figures = sending_figures(self.session, self.traffic, partial(self._keep, self.traffic))
+        self.session.traffic.put(self.sent_words)
+        self.begin(self.sent_words)
+        figures = sending_figures(self.session, self.sent_words, partial(self.on_trial, self.sent_words))
         return self._measured(figures[OFFERED] * figures[DIRECTIONS], figures)
 
     def of_cpu_time(self) -> Measured:
         """Return the CPU time of a frame."""
         requirement = self._requirement()
         self.session.traffic.put_for(requirement)
-        self._begin()
+        self.begin(requirement)
         seconds = self.plan.goal.final_trial_duration
-        value, figures = cpu_time(self.session, requirement, seconds, partial(self._keep, requirement))
+        value, figures = cpu_time(self.session, requirement, seconds, partial(self.on_trial, requirement))
         return Measured(value, figures=figures)
 
     def of_quantity(self) -> Measured:
@@ -186,7 +190,7 @@ class _Measurement:
         session, requirement, names = self.session, self._requirement(), self.row.how.figures
         hear = self.recorder.listener(requirement, session)
         warm_up = session.prepare(requirement)
-        self._begin()
+        self.begin(requirement)
         promise = promised(session, requirement)
         loads = TrialPlan(promise, self.line_pps, session.clock_speed == 1 and not session.tolerance.ends_in_time)
         if warm_up is not None:
@@ -208,7 +212,7 @@ class _Measurement:
                 hear(EndedTrial(trial))
                 after, interfaces = reading(AFTER), session.interfaces
                 lost = lost_neighbours([trial], after, interfaces, requirement.profile)
-                paused = pauses([trial], before, after, interfaces, self.link_bps)
+                paused = pauses([trial], before, after, interfaces, self.link)
                 figures = figures_of(promise, [trial])
                 lacking = [name for name in names if not math.isfinite(figures.get(name, math.inf))]
                 problem = _spoilt((*trial.problems, *lost, *paused))
@@ -240,25 +244,14 @@ class _Measurement:
 
     def _rate(self, pps: float) -> float:
         """Return *pps* frames/s in the unit of the row."""
-        return pps / rate_units(self.line_pps, self.link_bps)[self.study.unit_of(self.step.row)]
+        return pps / rate_units(self.line_pps, self.link)[self.study.unit_of(self.step.row)]
 
     def _requirement(self) -> Requirement:
         return self.study.measured_of(self.step.row, self.step.variant, self.plan.catalogue)
 
-    def _begin(self) -> None:
-        self.recorder.begin(str(self.step))
-
-    def _keep(self, sent: Requirement | TrafficWords, trial: Trial) -> None:
-        self.recorder.keep_trial(sent, trial, self.session)
-
-    def _procedure_run(self) -> ProcedureRun:
-        run = ProcedureRun(self.session, lambda traffic: self._begin(), self._keep)
-        run.router_problem()  # a reading to compare with at the end
-        return run
-
-    def _check_ending(self, run: ProcedureRun, ended: str) -> None:
+    def _check_ending(self, ended: str) -> None:
         """Raise CharacterisationEnded where a procedure has *ended* early, or something happened to the router."""
-        if problems := "; ".join(filter(None, (ended, run.router_problem()))):
+        if problems := "; ".join(filter(None, (ended, self.router_problem()))):
             raise CharacterisationEnded(problems)
 
 
@@ -268,10 +261,11 @@ def knee_pps(result: RampResult, directions: int) -> float:
     It is between the last step that kept up and the first that did not, and what came back of that one is the best
     guess: so the figure does not depend on where the steps are. Without saturation: the highest load that was offered.
     """
+    rise = [step for step in result.steps if step.phase is RampPhase.RISE]
     if result.saturation is None:
-        rise = (step.offered_pps for step in result.steps if step.phase is RampPhase.RISE)
-        return directions * max(rise, default=0.0)
-    low = 0.0 if result.kept_up is None else directions * result.kept_up.offered_pps
+        return directions * max((step.offered_pps for step in rise), default=0.0)
+    kept_up = rise[: rise.index(result.saturation)]
+    low = directions * kept_up[-1].offered_pps if kept_up else 0.0
     behind = result.saturation.trial
     return max(low, min(trial_pps(behind, True), trial_pps(behind, False)))
 

@@ -108,15 +108,14 @@ class StudyRun:
         """The variant whose commands the router has."""
         self._made: tuple[str, ...] = ()
         """The steps that a person has taken on the router."""
-        self._away: dict[tuple[int, str, str], Measured] = {}
         self._failures = self._restarts = 0
         self._afterwards: list[str] = []
 
     def _prepare(self, variant: str, testbed: str, goal: str, secrets: Secrets) -> None:
         study, own, rows = self.study, self.study.variants[variant], self.study.rows_of(variant)
         if own.testbed is not None and not (self.project.testbeds / f"{own.testbed}.yaml").is_file():
-            reason = f"{NOT_HERE}: no file describes a testbed '{own.testbed}' (variables/testbeds)"
-            self.gaps |= {(variant, row): Measured(None, reason, excused=True) for row in rows}
+            gap = Measured(None, f"{NOT_HERE}: no file describes a testbed '{own.testbed}'", excused=True)
+            self.gaps |= dict.fromkeys(((variant, row) for row in rows), gap)
             return
         name = own.testbed or testbed
         other = f"--testbed {study.testbed}" if study.testbed not in (None, name) else "another testbed"
@@ -323,7 +322,7 @@ class StudyRun:
         """Measure *step* on its variant, and keep the value, or why there is none."""
         study, plan, recorder = self.study, self.plans.get(step.variant), self._recorder
         started, before = time.time(), recorder.number
-        measured = self.gaps.get((step.variant, step.row)) or self._away.get(step.place) or self._tried(step)
+        measured = self.gaps.get((step.variant, step.row)) or self._tried(step)
         unit, is_value = study.unit_of(step.row), measured.value is not None
         recorder.folder.add(
             MeasurementRecord(
@@ -369,8 +368,9 @@ class StudyRun:
         """Return the gap of a session that could not be opened. Raises TestbedError on the testbed of most."""
         if self.study.variants[step.variant].testbed is not None:
             # as a program that is not installed: the other variants need it not
-            self._away[step.place] = Measured(None, f"{NOT_HERE}: {in_words(error)}", excused=True)
-            return self._away[step.place]
+            gap = Measured(None, f"{NOT_HERE}: {in_words(error)}", excused=True)
+            self.gaps |= dict.fromkeys(((step.variant, row) for row in self.study.rows_of(step.variant)), gap)
+            return gap
         self._failures += 1
         if self._measured and self._failures < MOST_FAILURES:
             return Measured(None, in_words(error))
@@ -537,14 +537,14 @@ class StudyRun:
 
 
 def pcie_of_model(plan: Plan) -> str:
-    """Return what the model of the platform says of the PCIe link of its cards, in words; "": nothing."""
+    """Return the Gbit/s of its cards' PCIe link that the model of the platform has, as text; "": none."""
     model = plan.platform.model
     nics = (part.get("nic", {}) for part in (model.get("software", {}).get(plan.software_name, {}), model))
-    return next((f"{nic['pcie']['gbps']:g} Gbit/s" for nic in nics if "pcie" in nic), "")
+    return next((f"{nic['pcie']['gbps']:g}" for nic in nics if "pcie" in nic), "")
 
 
 def pcie_read(facts: RouterFacts) -> str:
-    """Return the PCIe links of the router's cards, in words; "": not read."""
+    """Return the PCIe links of the router's cards, as ``x4 at 8 GT/s: 31.51`` Gbit/s; "": not read."""
     known = ((nic, nic.pcie_bps) for nic in facts.nics)
-    links = (f"x{nic.pcie_width} at {nic.pcie_speed:g} GT/s: {bps / 1e9:.4g} Gbit/s" for nic, bps in known if bps)
+    links = (f"x{nic.pcie_width} at {nic.pcie_speed:g} GT/s: {bps / 1e9:.4g}" for nic, bps in known if bps)
     return ", ".join(dict.fromkeys(links))

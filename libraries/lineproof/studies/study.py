@@ -411,25 +411,24 @@ def load_study(path: Path) -> Study:
 
 def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
     """Yield where the parts of *study* do not fit each other, and why; the first is raised."""
-    published = study.published.rows
     variants: dict[Location, str | None] = {("baseline",): study.baseline}
-    variants |= {("variants", name, "baseline"): own.baseline for name, own in study.variants.items()}
-    variants |= {("published", "rows", row, name): name for row, figures in published.items() for name in figures}
-    rows: dict[Location, str] = {("published", "rows", row): row for row in published}
+    rows: dict[Location, str | None] = {}
     for name, own in study.variants.items():
+        variants["variants", name, "baseline"] = own.baseline
         rows |= {("variants", name, "measures", str(at)): row for at, row in enumerate(own.measures or ())}
         if own.platform is None and study.platform is None:
             yield ("variants", name), "has no 'platform', and neither has the study; expected one of them"
-    for place, name_of_variant in variants.items():
-        if name_of_variant is not None and name_of_variant not in study.variants:
-            yield place, f"no variant '{name_of_variant}'; known: {shortened(', '.join(study.variants), 600)}"
-    for place, row in rows.items():
-        if row not in study.measures:
-            yield place, f"no row '{row}' in 'measures'; known: {shortened(', '.join(study.measures), 600)}"
-    for row, figures in published.items():
-        for name in figures:
-            if row not in study.rows_of(name):
-                yield ("published", "rows", row, name), f"'{name}' is not measured in this row; see its 'measures'"
+    for row, figures in study.published.rows.items():
+        rows["published", "rows", row] = row
+        variants |= {("published", "rows", row, name): name for name in figures}
+    named = ("no variant '{}'", variants, study.variants), ("no row '{}' in 'measures'", rows, study.measures)
+    for words, places, known in named:
+        for place, name_there in places.items():
+            if name_there is not None and name_there not in known:
+                yield place, f"{words.format(name_there)}; known: {shortened(', '.join(known), 600)}"
+    for place, variant in variants.items():
+        if place[0] == "published" and place[2] not in study.rows_of(str(variant)):
+            yield place, f"'{variant}' is not measured in this row; see its 'measures'"
     for row, measure in study.measures.items():
         if measure.how.past_router is not study.bypass:
             fitting = ", ".join(kind for kind, how in KINDS.items() if how.past_router is study.bypass)

@@ -39,8 +39,8 @@ BYPASS_CHECK_PPS, BYPASS_CHECK_FRAMES = 100.0, 40
 LATENCY_LOAD_RATIO = 0.5
 """Load for latency as a ratio of the lossless ceiling: no queue builds up."""
 
-SEARCH_WIDTH, MOST_SEARCH_TRIALS = 0.01, 24
-"""Relative width of a search, and its most trials; the ceiling is what they showed."""
+SEARCH_WIDTH = 0.01
+"""Relative width of a search."""
 
 LOWEST_SHARE = 1e-3
 """The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
@@ -207,10 +207,9 @@ def find_ceiling(trials: TrialSeries, line: float, duration: float = 1.0) -> Map
         return all(map(_came_back_whole, tried))
 
     with trials:
-        if is_lossless(line):
-            lossless = line
-        else:
-            lossless = _highest(trials, is_lossless, line, worst_rate(at_load[line][0], "forwarded"))
+        lossless = line
+        if not is_lossless(line):
+            lossless = _highest(is_lossless, line, worst_rate(at_load[line][0], "forwarded"))
     if trials.ended:
         raise TestbedError(f"the generator could not be calibrated: {trials.ended}")
     least, (first, *_) = LOWEST_SHARE * line, at_load[line]
@@ -226,22 +225,15 @@ def find_ceiling(trials: TrialSeries, line: float, duration: float = 1.0) -> Map
     return {"line_pps": line, **{name: min(pps, line) for name, pps in rates.items()}}
 
 
-def _highest(trials: TrialSeries, holds: Callable[[float], bool], high: float, guess: float) -> float:
+def _highest(holds: Callable[[float], bool], high: float, guess: float) -> float:
     """Return the highest load below *high* that *holds* (*high* does not); 0 if none from LOWEST_SHARE of it on does.
 
-    In growing steps from *guess* until a load that holds and one that does not are known, then by halves.
+    It is halved until it is known to SEARCH_WIDTH; *guess* is tried first.
     """
-    least, most_trials = LOWEST_SHARE * high, len(trials.done) + MOST_SEARCH_TRIALS
-    low, step, pps = 0.0, SEARCH_WIDTH, min(guess, high * (1 - SEARCH_WIDTH))
-    while pps >= least and len(trials.done) < most_trials:
-        if holds(pps):
-            low, pps = pps, pps * (1 + step)
-        else:
-            high, pps = pps, pps * (1 - step)
-        if low and high - low <= SEARCH_WIDTH * high * (1 + 1e-9):
-            break
-        middle, step = (low + high) / 2, 2 * step
-        pps = min(pps, middle) if low and pps > low else max(pps, middle)
+    least, low, pps = LOWEST_SHARE * high, 0.0, min(guess, high * (1 - SEARCH_WIDTH))
+    while pps >= least and high - low > SEARCH_WIDTH * high * (1 + 1e-9):
+        low, high = (pps, high) if holds(pps) else (low, pps)
+        pps = (low + high) / 2
     return low
 
 

@@ -95,13 +95,6 @@ class RampResult(ProcedureResult):
         return next((step for step in first if step.phase is RampPhase.RISE), None)
 
     @property
-    def kept_up(self) -> RampStep | None:
-        """The last step that kept up, before :attr:`saturation`; None if there is none."""
-        rise = [step for step in self.steps if step.phase is RampPhase.RISE]
-        at = rise.index(self.saturation) if self.saturation else 0
-        return rise[at - 1] if at else None
-
-    @property
     def ceiling_pps(self) -> float | None:
         """The most that the generator offered in steps where it offered less than was asked; None: in none."""
         slow = (step for step in self.steps if any(item.fault.generator_too_slow for item in step.trial.problems))

@@ -45,12 +45,12 @@ SIZE = Column("frame size", "bytes with FCS")
 def of_short_trials(seconds: float, section: str = "RFC 2544 24", asked: float = TRIAL_SECONDS) -> list[Deviation]:
     """Return the deviation of trials of *seconds*; none if they are not shorter than *asked*."""
     done = Deviation(section, f"trials of at least {asked:g} s", f"trials of {seconds:g} s")
-    return [done] if seconds < asked else []
+    return [done] * (seconds < asked)
 
 
 def of_few_repetitions(count: int, asked: int, section: str) -> list[Deviation]:
     """Return the deviation of *count* repetitions; none if they are not fewer than *asked*."""
-    return [Deviation(section, f"at least {asked} repetitions", f"{count}")] if count < asked else []
+    return [Deviation(section, f"at least {asked} repetitions", f"{count}")] * (count < asked)
 
 
 def repeated(name: str, unit: str, values: Sequence[float], form: str, sign: str = "") -> Cells:
