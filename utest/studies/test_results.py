@@ -19,8 +19,8 @@ from lineproof.evidence.chart import SIGNS
 from lineproof.project import Project
 from lineproof.studies.forms import headline, page, pictures_of
 from lineproof.studies.measuring import was_all_offered
-from lineproof.studies.results import PCIE, SESSIONS, StudyCell
-from lineproof.studies.runner import StudyRun, pcie_of_model, pcie_read
+from lineproof.studies.results import SESSIONS, StudyCell
+from lineproof.studies.runner import StudyRun, pcie_links
 from lineproof.studies.senders import CORE_SHARE, FRAME, OFFERED, RECEIVED, STEAL, fit
 from lineproof.studies.study import AT_LEAST, LINE, LINK, Published, Study, StudyRow, StudyTolerance, Variant, steps_of
 from lineproof.units import line_rate_pps
@@ -371,11 +371,10 @@ def test_bars_have_the_rates_of_an_internet_mix_above_them(tmp_path: Path) -> No
 
 def test_the_pcie_link_that_was_read_stands_beside_that_of_the_model(tmp_path: Path) -> None:
     card = NicFacts("xxv0", pcie_width=4, pcie_speed=8.0)
-    read = pcie_read(RouterFacts(nics=(card, replace(card, interface="xxv1"))))
-    plan = StudyRun(Project(ROOT), "gowin_n305", "simulated").plan
-    results = results_of(study_of(tmp_path), [])
-    links = {"gowin_n305, cx5_rdma": {PCIE: {"read": read, "modelled": pcie_of_model(plan)}}}
-    shown = text(replace(results, environment=replace(results.environment, extra={SESSIONS: links})))
+    facts, results = RouterFacts(nics=(card, replace(card, interface="xxv1"))), results_of(study_of(tmp_path), [])
+    links = pcie_links(StudyRun(Project(ROOT), "gowin_n305", "simulated").plan, facts)
+    extra = {SESSIONS: {"gowin_n305, cx5_rdma": links}}
+    shown = text(replace(results, environment=replace(results.environment, extra=extra)))
     assert re.search(r"^gowin_n305, cx5_rdma +x4 at 8 GT/s: 31.51 +31.5$", shown, re.MULTILINE)
 
 

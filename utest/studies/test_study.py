@@ -320,7 +320,7 @@ def kept(
 
 def opened(run: StudyRun, versions: Mapping[str, str]) -> Session:
     parts = {
-        "router": SimpleNamespace(configuration=RouterSetUp, is_black_box=True, host_key=""),
+        "router": SimpleNamespace(configuration=RouterSetUp, is_black_box=True, host_key="", facts=RouterFacts()),
         "generator": SimpleNamespace(headroom=None, known_limits=None, ports=(), bypassed=False),
         "testbed": SimpleNamespace(host=None),
     }

@@ -56,14 +56,11 @@ def document(results: StudyResults, with_pictures: bool = False) -> Document:
         drawn = pictures_of(results, row, of_row) if with_pictures else ()
         table = Table.of([_row(study, cell) for cell in of_row])
         sections.append(Section(f"{row} [{of_row[0].unit}]", [*about_row, table, *drawn]))
-    senders: Senders = {(c.row, c.variant): c.sender for c in cells if study.bypass and c.sender is not None}
+    sent = [cell for cell in cells if study.bypass and cell.known]
+    senders: Senders = {(one.row, one.variant): SenderFigures.of([x.figures for x in one.known]) for one in sent}
     if senders:
         way = " each way" if any(sender.medians[DIRECTIONS] > 1 for sender in senders.values()) else ""
-        lines = [
-            _sender_row(cell, senders[cell.row, cell.variant], way)
-            for cell in cells
-            if (cell.row, cell.variant) in senders
-        ]
+        lines = [_sender_row(cell, senders[cell.row, cell.variant], way) for cell in sent]
         drawn = sender_pictures(results, senders, way) if with_pictures else ()
         sections.append(Section(LINE_RATE, [Table.of(lines), *drawn]))
     sections += [Section(title, [_source_table(results, table), Note(BESIDE)]) for title, table in study.tables.items()]

@@ -25,7 +25,7 @@ from ..core.trial import Load, Problem, Trial, read_trial
 from ..errors import SentenceError, TestbedError
 from ..evidence.recorder import Recorder
 from ..procedures.procedure import ProcedureRun
-from ..procedures.ramp import BEHIND, RAMP, RampPhase, RampResult
+from ..procedures.ramp import BEHIND, RAMP, RampResult
 from ..procedures.search import search
 from ..procedures.trials import MOST_REPEATS, CharacterisationEnded
 from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lost_neighbours, pauses, promised
@@ -152,8 +152,8 @@ class _Measurement(ProcedureRun):
         step, edge = timedelta(seconds=self.study.seconds or 1.0), timedelta(seconds=RAMP_EDGE)
         result = RAMP.measure(self, self.words, self.row.steps or RAMP_STEPS, step, edge, edge)
         self._check_ending(result.ended)
-        rise = [step.trial for step in result.steps if step.phase is RampPhase.RISE]
-        curve = tuple((self._rate(trial_pps(trial, False)), self._rate(trial_pps(trial, True))) for trial in rise)
+        trials = [step.trial for step in result.rise]
+        curve = tuple((self._rate(trial_pps(trial, False)), self._rate(trial_pps(trial, True))) for trial in trials)
         return self._measured(knee_pps(result, self.sent_words.directions), {}, result.saturation is None, curve)
 
     def of_search(self) -> Measured:
@@ -261,10 +261,9 @@ def knee_pps(result: RampResult, directions: int) -> float:
     It is between the last step that kept up and the first that did not, and what came back of that one is the best
     guess: so the figure does not depend on where the steps are. Without saturation: the highest load that was offered.
     """
-    rise = [step for step in result.steps if step.phase is RampPhase.RISE]
     if result.saturation is None:
-        return directions * max((step.offered_pps for step in rise), default=0.0)
-    kept_up = rise[: rise.index(result.saturation)]
+        return directions * max((step.offered_pps for step in result.rise), default=0.0)
+    kept_up = result.rise[: result.rise.index(result.saturation)]
     low = directions * kept_up[-1].offered_pps if kept_up else 0.0
     behind = result.saturation.trial
     return max(low, min(trial_pps(behind, True), trial_pps(behind, False)))

@@ -17,7 +17,6 @@ from ..evidence.run import RecordedRun, read_run
 from ..procedures.search import RELATIVE_WIDTH
 from ..stats import Comparison, Method, Summary, compare, holm_levels
 from ..units import counted
-from .senders import SenderFigures
 from .study import AT_LEAST, LINE, LINK, RAMP_STEPS, TABLE_UNITS, Study, load_study, rate_units, steps_of
 
 REPEATS = "repeats"
@@ -154,12 +153,6 @@ class StudyCell:
         """Why measurements have no value."""
         return tuple(record.reason for record in self.records if record.value is None)
 
-    @property
-    def excused(self) -> bool:
-        """Return whether all its gaps are no failures, as of what is not here."""
-        gaps = [record for record in self.records if record.value is None]
-        return bool(gaps) and all(record.excused for record in gaps)
-
     @cached_property
     def blocks(self) -> int:
         """The number of blocks that have a value."""
@@ -210,11 +203,6 @@ class StudyCell:
         visits = grouped((record.block + (record.turn == "last"), record.value or 0.0) for record in self.known)
         return tuple(fmean(visits[number]) for number in sorted(visits))
 
-    @cached_property
-    def sender(self) -> SenderFigures | None:
-        """The generator that it is of; None without any value."""
-        return SenderFigures.of([record.figures for record in self.known]) if self.known else None
-
 
 @dataclass(frozen=True)
 class StudyResults:
@@ -253,8 +241,9 @@ class StudyResults:
 
     @property
     def failures(self) -> tuple[StudyCell, ...]:
-        """Return those of the gaps that should have a value."""
-        return tuple(cell for cell in self.gaps if not cell.excused)
+        """Return those of the gaps that should have a value, and not of what is not here."""
+        excused = {(one.row, one.variant): one.excused for one in self.records if one.value is None}
+        return tuple(cell for cell in self.gaps if not excused.get((cell.row, cell.variant)))
 
     @property
     def complete(self) -> bool:

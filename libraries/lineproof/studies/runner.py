@@ -37,7 +37,7 @@ from ..testbed.opening import HeldTestbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings
 from ..testbed.waiting_time import Say, WaitProgress, silent
 from ..units import counted, duration_text
-from .measuring import RAMP_EDGE, Measured, check_router, check_row, goal_of_measurement, measure_row
+from .measuring import Measured, check_router, check_row, goal_of_measurement, measure_row
 from .results import PCIE, REPEATS, SESSIONS, UNCHECKED, grouped, study_of
 from .study import AT_LEAST, RAMP_STEPS, Step, check_study, placed, steps_of
 
@@ -208,13 +208,10 @@ class StudyRun:
             if (step.variant, step.row) in self.gaps:
                 continue
             plan, measure = self.plans[step.variant], self.study.measures[step.row]
-            trial, ramp_steps = plan.goal.final_trial_duration, measure.steps or RAMP_STEPS
-            traffic, trials = {
-                "ramp": (2 * RAMP_EDGE + ramp_steps * (self.study.seconds or 1.0), ramp_steps),
-                "throughput": (40 * trial, 40),
-            }.get(measure.kind, (plan.warm_up + trial, 2))
+            trial = plan.goal.final_trial_duration
+            trials = {"ramp": (measure.steps or RAMP_STEPS) + 2, "throughput": 40}.get(measure.kind, 2)
             # beside traffic: a pause before each trial, readings of the router, and a session to open and close
-            seconds += traffic / plan.clock_speed + 0.1 * trials + 0.2
+            seconds += trials * (trial / plan.clock_speed + 0.1) + 0.2
             if last != (last := self._session_key(step.variant)):
                 seconds += {"simulated": 3.0, "netns": 5.0}.get(plan.testbed.kind, 15.0)
         return seconds
@@ -517,8 +514,7 @@ class StudyRun:
             if is_first:
                 recorder.keep_parts(session, versions, configuration)
             self._sessions[name] = {"versions": versions, "configuration": asdict(configuration)}
-            if model := pcie_of_model(plan):
-                self._sessions[name][PCIE] = {"read": pcie_read(session.router.facts), "modelled": model}
+            self._sessions[name] |= pcie_links(plan, session.router.facts)
             recorder.amend({SESSIONS: self._sessions})
 
     def _close_session(self) -> None:
@@ -536,15 +532,10 @@ class StudyRun:
         self._recorder.folder.add_telemetry(0, "logs", session.testbed.logs)
 
 
-def pcie_of_model(plan: Plan) -> str:
-    """Return the Gbit/s of its cards' PCIe link that the model of the platform has, as text; "": none."""
-    model = plan.platform.model
-    nics = (part.get("nic", {}) for part in (model.get("software", {}).get(plan.software_name, {}), model))
-    return next((f"{nic['pcie']['gbps']:g}" for nic in nics if "pcie" in nic), "")
-
-
-def pcie_read(facts: RouterFacts) -> str:
-    """Return the PCIe links of the router's cards, as ``x4 at 8 GT/s: 31.51`` Gbit/s; "": not read."""
-    known = ((nic, nic.pcie_bps) for nic in facts.nics)
+def pcie_links(plan: Plan, facts: RouterFacts) -> dict[str, Any]:
+    """Return the PCIe links of the router's cards as read, and what the platform's model has of one, in Gbit/s."""
+    model, known = plan.platform.model, ((nic, nic.pcie_bps) for nic in facts.nics)
     links = (f"x{nic.pcie_width} at {nic.pcie_speed:g} GT/s: {bps / 1e9:.4g}" for nic, bps in known if bps)
-    return ", ".join(dict.fromkeys(links))
+    nics = (part.get("nic", {}) for part in (model.get("software", {}).get(plan.software_name, {}), model))
+    modelled = [f"{nic['pcie']['gbps']:g}" for nic in nics if "pcie" in nic]
+    return {PCIE: {"read": ", ".join(dict.fromkeys(links)), "modelled": modelled[0]}} if modelled else {}

@@ -87,6 +87,11 @@ class RampResult(ProcedureResult):
     steps: tuple[RampStep, ...]
 
     @property
+    def rise(self) -> tuple[RampStep, ...]:
+        """The steps whose load rises."""
+        return tuple(step for step in self.steps if step.phase is RampPhase.RISE)
+
+    @property
     def saturation(self) -> RampStep | None:
         """The step of the rise from which on the router stays behind; None if there is none."""
         measured = [step for step in self.steps if step.phase is not RampPhase.WARM_UP]
