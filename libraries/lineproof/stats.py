@@ -95,9 +95,6 @@ class Summary:
 
 Method = Literal["welch", "pooled"]
 
-_LAST_TABLE_ROW = 100
-"""The last row of ministat's table of t; above it ministat uses the normal distribution."""
-
 
 @dataclass(frozen=True)
 class RelativeChange:
@@ -211,9 +208,9 @@ def _chance(beyond: float, error: float, freedom: float) -> float:
 
 
 def _table_t(confidence: float, freedom: float) -> float:
-    """Return Student's t as in ministat's table."""
+    """Return Student's t as in ministat's table, which ends at 100; above it is the normal distribution."""
     normal = statistics.NormalDist().inv_cdf((1 + confidence) / 2)
-    return round(t_value(confidence, freedom) if freedom <= _LAST_TABLE_ROW else normal, 3)
+    return round(t_value(confidence, freedom) if freedom <= 100 else normal, 3)
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> list[float]:
@@ -252,12 +249,6 @@ FALSE_ALARMS = 0.05
 """Share of series without a change in which one is seen, at most: by 2 000 series of each of 6 to 40 normal values.
 """
 
-LEAST_NOISE = 0.0005
-"""The noise is taken as this ratio of the median at least: steps below about 0.1 % are no changes."""
-
-_OF_DIFFERENCE = 0.6745 * math.sqrt(2)
-"""Median of the absolute differences of neighbours, in standard deviations of normally distributed values."""
-
 
 def change_points(values: Sequence[float]) -> list[tuple[int, Comparison]]:
     """Return where the level changed: the place of the first value after it, and the levels before and after compared.
@@ -285,7 +276,8 @@ def penalty_of(values: Sequence[float]) -> float:
     The noise is the standard deviation about the level, from the differences of neighbours, which changes do not alter.
     """
     median_step = statistics.median(abs(after - before) for before, after in pairwise(values))
-    noise = max(median_step / _OF_DIFFERENCE, LEAST_NOISE * abs(statistics.median(values)))
+    # normal values differ from their neighbours by so many standard deviations; steps below 0.1 % or so are no changes
+    noise = max(median_step / (0.6745 * math.sqrt(2)), 0.0005 * abs(statistics.median(values)))
     return PENALTY * noise**2 * math.log(len(values))
 
 

@@ -26,9 +26,6 @@ MOST_REPEATS = 3
 TAKEN_AT_ITS_WORD = OwnPart(trials=math.inf)
 """A generator that nobody watched: a procedure blames no router, so its loss is not doubted for that alone."""
 
-TOO_SLOW = (Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND)
-"""Faults of a generator whose cores are too slow for the load."""
-
 UNWATCHED = Conditions(math.inf, resolution=1e-3, unseen=1e-5, risk=0.05, own=TAKEN_AT_ITS_WORD)
 
 Cells = Mapping[Column, str]

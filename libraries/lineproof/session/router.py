@@ -40,9 +40,6 @@ WRONG_PEER = "; if the router's next hop is another address, fix 'peer' of 'side
 RESET_LIMIT = 10.0
 """Seconds that a command which restarts the router may take to return."""
 
-LOOK_INTERVAL = 0.5
-"""Seconds between two looks at a router that restarts, which is configured again once it is there."""
-
 
 @dataclass
 class RouterConnection:
@@ -376,8 +373,8 @@ class RouterConnection:
         Raises TestbedError if it takes no command.
         """
         self.reset(command)
-        for _ in range(round(limit / LOOK_INTERVAL)):
-            wait(LOOK_INTERVAL)
+        for _ in range(round(2 * limit)):
+            wait(0.5)
             # until it is there, and takes its configuration
             with contextlib.suppress(TestbedError):
                 try:

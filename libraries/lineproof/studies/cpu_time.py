@@ -31,15 +31,6 @@ from ..system.cpu_clock import (
     with_children,
 )
 
-WINDOWS = 10
-"""Parts of a trial that are read apart; the value is their median, which a short disturbance does not move."""
-
-RAMP, SPARE = 0.3, 0.2
-"""Seconds of traffic before the first window and after the last."""
-
-READINGS = 3
-"""Readings of a router that reports the shares of its time."""
-
 CPU_STEAL = "cpu_steal"
 """A figure: per cent of this machine's CPU time that was stolen meanwhile."""
 
@@ -60,18 +51,19 @@ def cpu_time(
     where it shows no time, TestbedError where none can be read.
     """
     if session.plan.testbed.kind != "netns":
-        return median(_by_the_router(session, requirement) for _ in range(READINGS)), {}
-    read, readings = _clock(session), list[CpuReading]()
+        return median(_by_the_router(session, requirement) for _ in range(3)), {}
+    read, readings, ramp, spare = _clock(session), list[CpuReading](), 0.3, 0.2
+    count = 10  # parts of a trial that are read apart: a short disturbance does not move their median
 
     def during(wait: Callable[[float], None]) -> None:
-        wait(RAMP)
+        wait(ramp)
         readings.append(read())
-        for _ in range(WINDOWS):
-            wait(seconds / WINDOWS)
+        for _ in range(count):
+            wait(seconds / count)
             readings.append(read())
 
     before = cpu_times()
-    outcome = session.traffic.measure(session.plan.load_for(requirement), RAMP + seconds + SPARE, during)
+    outcome = session.traffic.measure(session.plan.load_for(requirement), ramp + seconds + spare, during)
     steal = steal_percent(before, cpu_times())
     trial = read_trial(1, outcome, session.tolerance, session.clock_speed)
     on_trial(trial)
@@ -82,9 +74,9 @@ def cpu_time(
     windows = [CpuReading(now.frames - then.frames, now.seconds - then.seconds) for then, now in pairwise(readings)]
     # a reading after the end of traffic, which came late, is of a window without enough frames
     windows = [window for window in windows if window.frames >= 100]
-    if len(windows) < WINDOWS / 2:
+    if len(windows) < count / 2:
         took = outcome.readings.get(DURING_READING, 0.0)
-        raise CharacterisationEnded(f"{len(windows)} of {WINDOWS} readings came in time, the last after {took:.1f} s")
+        raise CharacterisationEnded(f"{len(windows)} of {count} readings came in time, the last after {took:.1f} s")
     figures = {
         "windows": float(len(windows)),
         "offered_pps": trial.offered / trial.seconds.high,

@@ -26,15 +26,8 @@ from .study import AT_LEAST, TABLE_UNITS, Parameter, Study, StudyTable, rate_uni
 
 NOTHING = "–"
 
-BESIDE = "Ours; in brackets what the source published, in the table's unit."
-
 COLUMNS = 118
 """Width of the text for a terminal: its tables have many columns."""
-
-LINE_RATE = "Line rate"
-"""The part about generators."""
-
-INSIDE: Mapping[bool | None, tuple[str, Mark]] = {None: (NOTHING, ""), True: ("yes", "good"), False: ("NO", "bad")}
 
 Senders = Mapping[tuple[str, str], SenderFigures]
 """Frames that generators sent, by row and variant; nothing of a study with a router."""
@@ -62,8 +55,9 @@ def document(results: StudyResults, with_pictures: bool = False) -> Document:
         way = " each way" if any(sender.medians[DIRECTIONS] > 1 for sender in senders.values()) else ""
         lines = [_sender_row(cell, senders[cell.row, cell.variant], way) for cell in sent]
         drawn = sender_pictures(results, senders, way) if with_pictures else ()
-        sections.append(Section(LINE_RATE, [Table.of(lines), *drawn]))
-    sections += [Section(title, [_source_table(results, table), Note(BESIDE)]) for title, table in study.tables.items()]
+        sections.append(Section("Line rate", [Table.of(lines), *drawn]))
+    beside = Note("Ours; in brackets what the source published, in the table's unit.")
+    sections += [Section(title, [_source_table(results, table), beside]) for title, table in study.tables.items()]
     if said := notes(results):
         sections.append(Section("What must be known of these figures", [Items(said)]))
     figures = [_figures(results, cell, senders.get((cell.row, cell.variant))) for cell in cells]
@@ -106,6 +100,7 @@ def _row(study: Study, cell: StudyCell) -> dict[Column, Cell | str]:
     """Return what people read of *cell*."""
     own, published = cell.summary, cell.published_summary
     figures = [cell.sign + figure(x) for x in (own.minimum, own.median, own.maximum)] if own else [NOTHING] * 3
+    marks: Mapping[bool | None, tuple[str, Mark]] = {None: (NOTHING, ""), True: ("yes", "good"), False: ("NO", "bad")}
     told = NOTHING if published is None else figure(published.median)
     if published is not None and published.n > 1:
         told += f" ({figure(published.minimum)} to {figure(published.maximum)}, n {published.n})"
@@ -115,7 +110,7 @@ def _row(study: Study, cell: StudyCell) -> dict[Column, Cell | str]:
         **{Column(name): text for name, text in zip(("min", "median", "max"), figures, strict=True)},
         Column("against baseline", left=True): _against(cell, study),
         Column("published"): told,
-        Column("inside"): Cell(*INSIDE[cell.inside]),
+        Column("inside"): Cell(*marks[cell.inside]),
     }
 
 
@@ -307,10 +302,6 @@ def _unchecked(results: StudyResults) -> Iterator[str]:
 # -- pictures ----------------------------------------------------------------------------------------------------------
 
 
-_SAMPLES = 100
-"""Points of the curve of a full line."""
-
-
 def pictures_of(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> list[Figure]:
     """Return the pictures of *row*: bars, and a ramp or a curve over the parameter."""
     drawn = [Figure(_bars(results, row, cells), f"{row}: {cells[0].unit}")] if _values(cells) else []
@@ -436,7 +427,7 @@ def sender_pictures(results: StudyResults, senders: Senders, way: str) -> list[F
     title, across = "Frames/s over frame size", linear("frame size [bytes with FCS]", 1.05 * largest)
     plot = Chart(title, across, linear(f"kframes/s{way}", max(1.1 * end, 1e-9)), results.simulated)
     for name, link in LINES.items():
-        sizes = [64 + (largest - 64) * number / _SAMPLES for number in range(_SAMPLES + 1)]
+        sizes = [64 + (largest - 64) * number / 100 for number in range(101)]
         rates = [(size, line_rate_pps(link, size) / 1e3) for size in sizes]
         if seen := [point for point in rates if point[1] <= 1.1 * end]:
             plot.curve(seen, "")

@@ -37,12 +37,6 @@ from .cpu_time import cpu_time
 from .senders import DIRECTIONS, OFFERED, sending_figures
 from .study import AT_LEAST, LINE, LINK, RAMP_STEPS, Step, Study, StudyRow, rate_units
 
-SIMULATED = "simulated"
-"""The word in what the machine of a simulated router shows in place of a real one's."""
-
-RAMP_EDGE = 2.0
-"""Seconds of a ramp's warm-up and of its hold."""
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -101,7 +95,7 @@ def check_router(session: Session, study: Study, variant: str) -> tuple[list[str
         whole = re.compile(rf"(?<!\w){re.escape(str(expected))}(?!\w)", re.IGNORECASE)
         is_number = isinstance(expected, float)
         wrong = [value for value in shown if not (value == f"{expected:g}" if is_number else whole.search(value))]
-        if session.simulated and (not shown or SIMULATED in "".join(wrong).lower()):
+        if session.simulated and (not shown or "simulated" in "".join(wrong).lower()):
             unchecked[name] = "a simulated router does not have it"
         elif wrong or not shown:
             differs.append(f"'{name}': the study says {expected}, the router reports {summarised(wrong) or 'none'}")
@@ -110,7 +104,7 @@ def check_router(session: Session, study: Study, variant: str) -> tuple[list[str
         answer = commands.answer(line)
         if pattern.search(answer.stdout):
             continue
-        if session.simulated and (answer.status or SIMULATED in answer.stdout.lower()):
+        if session.simulated and (answer.status or "simulated" in answer.stdout.lower()):
             unchecked[line] = "a simulated router does not know it"
         else:
             said = shortened(" ".join(answer.stdout.split())) or "none"
@@ -149,7 +143,7 @@ class _Measurement(ProcedureRun):
     def of_ramp(self) -> Measured:
         """Return the load at which the router falls behind."""
         self.router_problem()  # a reading to compare with at the end
-        step, edge = timedelta(seconds=self.study.seconds or 1.0), timedelta(seconds=RAMP_EDGE)
+        step, edge = timedelta(seconds=self.study.seconds or 1.0), timedelta(seconds=2)
         result = RAMP.measure(self, self.words, self.row.steps or RAMP_STEPS, step, edge, edge)
         self._check_ending(result.ended)
         trials = [step.trial for step in result.rise]

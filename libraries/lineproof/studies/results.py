@@ -29,17 +29,7 @@ whose bus is modelled its PCIe link."""
 UNCHECKED = "unchecked"
 """Key of an environment's extra data: by variant, what of its router could not be checked, and why."""
 
-MOST_OUTSIDE = 0.05
-"""The share of published figures that may be outside of their tolerance."""
-
 CONFIDENCE = 0.95
-
-NO_SPREAD = 1e-5
-"""The share of the baseline's mean up to which a sample has no spread: less than what two clocks differ by."""
-
-RESOLUTION = 0.01
-"""The share of the baseline's mean beyond which samples without a spread differ: twice the width of a search, where
-each figure falls on the same bound, and far more than a frame at the end of a trial. A ramp's is at least its step."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -58,7 +48,7 @@ class Compared:
     """A variant's sample with the baseline's.
 
     ``allowance``: so much may the measurements make of no difference, whatever their spread (a ramp's step, a search's
-    width, RESOLUTION without a spread); the interval has it. ``drift``: a difference of no more than that may be the
+    width, a hundredth without a spread); the interval has it. ``drift``: a difference of no more than that may be the
     baseline's own. ``limited``: it says nothing, because some values are only what was offered. ``p``: that chance
     alone makes such a difference.
     """
@@ -252,8 +242,8 @@ class StudyResults:
 
     @property
     def close_enough(self) -> bool:
-        """Return whether no more than MOST_OUTSIDE of the published figures are outside."""
-        return len(self.outside) <= MOST_OUTSIDE * len(self.published)
+        """Return whether no more than 5 % of the published figures are outside."""
+        return len(self.outside) <= 0.05 * len(self.published)
 
     def rows(self) -> list[tuple[str, list[StudyCell]]]:
         """Return the cells of each row."""
@@ -410,8 +400,10 @@ def compared_pairs(
 def _allowance(reference: Sequence[float], sample: Sequence[float], step: float, width: float) -> float:
     """Return the difference that measurements of one router may have."""
     mean = abs(fmean(reference))
-    step, unseen = max(step, width * max(mean, abs(fmean(sample)))), NO_SPREAD * mean
+    # less than what two clocks differ by is no spread
+    step, unseen = max(step, width * max(mean, abs(fmean(sample)))), 1e-5 * mean
     if any(max(values) - min(values) > unseen for values in (reference, sample)):
         return step
-    # two figures a step apart may be so much farther from each other
-    return max(RESOLUTION * mean, step + 2 * unseen if step else 0.0)
+    # Twice the width of a search, where each figure falls on the same bound, and far more than a frame at the end of a
+    # trial. Two figures a step apart may be so much farther from each other.
+    return max(0.01 * mean, step + 2 * unseen if step else 0.0)

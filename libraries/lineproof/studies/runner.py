@@ -44,15 +44,6 @@ from .study import AT_LEAST, RAMP_STEPS, Step, check_study, placed, steps_of
 NOT_HERE = "not here"
 """How the reason begins for a variant whose own testbed is not here, or cannot be opened."""
 
-_STATES = ("generator.leftover", "generator.force", "generator.promiscuous", "router.rx placement")
-"""Keys that stand among the versions, and may differ between two sessions of one run."""
-
-MOST_FAILURES = 3
-"""Measurements in a row that could not be begun end a study: the testbed does not answer."""
-
-BETWEEN_LOOKS = 10.0
-"""Seconds between two looks at a router that a person works on."""
-
 
 class OtherRouter(TestbedError):
     """The router is not the one that a variant is measured on, or was measured on before."""
@@ -369,7 +360,8 @@ class StudyRun:
             self.gaps |= dict.fromkeys(((step.variant, row) for row in self.study.rows_of(step.variant)), gap)
             return gap
         self._failures += 1
-        if self._measured and self._failures < MOST_FAILURES:
+        # a testbed that does not answer thrice in a row will not
+        if self._measured and self._failures < 3:
             return Measured(None, in_words(error))
         if isinstance(error, TestbedError):
             # as it is: an error that is its own cause is a circle, in which Robot's report of it does not end
@@ -407,7 +399,7 @@ class StudyRun:
                     waited = duration_text(self._wait)
                     raise OtherRouter(f"within {waited} the router was not made {needed}: {error}") from None
                 progress.note(str(error))
-                time.sleep(BETWEEN_LOOKS)
+                time.sleep(10.0)  # a person works on it
 
     def _session_of(self, step: Step, progress: WaitProgress | None = None) -> Session:
         """Return the session of a variant, opened if it is not, with its commands run.
@@ -506,7 +498,9 @@ class StudyRun:
         name = f"testbed {plan.testbed.testbed}" if bypass else f"{plan.platform.platform}, {plan.software_name}"
         versions, is_first = session.versions(), not recorder.environment.versions
         if (noted := self._sessions.get(name)) is not None:
-            both = ({**known, **dict.fromkeys(_STATES)} for known in (noted["versions"], versions))
+            # what stands among the versions, and may differ between two sessions
+            states = "generator.leftover", "generator.force", "generator.promiscuous", "router.rx placement"
+            both = ({**known, **dict.fromkeys(states)} for known in (noted["versions"], versions))
             if apart := differences(*both):
                 raise OtherRouter(f"{name} is not what was measured before: {'; '.join(apart)}; run the study again")
         if noted is None or is_first:

@@ -22,15 +22,6 @@ CPU, CORE_SHARE, STEAL = "cpu_seconds_per_mframe", "core_share", "steal_percent"
 """Names of figures. Rates are of the worse direction, frames/s.
 ``core_share``: 0..1, of the cores that the sender may use; ``steal_percent``: where that is on this machine."""
 
-FIRST_PPS = 50e3
-"""Frames/s of the first load of a generator that sends all frames of a trial, however late."""
-
-KEPT = 0.97
-"""The share of a load that has to be offered for twice the load to be tried."""
-
-LOAD_SECONDS = 2.5
-"""Seconds of the shortest trial in which TRex reports the load of its cores for a whole period."""
-
 
 def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Trial], None]) -> dict[str, float]:
     """Return what is offered when line rate is asked for of *traffic*, which is on the ports.
@@ -55,13 +46,13 @@ def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Tri
 
     series = TrialSeries(measure, testbed.tolerances(), session.testbed.facts.clock_speed, keep)
     best = dict[str, float]()
-    pps = min(FIRST_PPS, line) if sends_all else line
+    pps = min(50e3, line) if sends_all else line
     while True:
         # what is not sent as asked is what is measured, not a spoilt trial
         trial = series.run(Load(pps), seconds, is_measured)
         figures = _figures(trial, traffic.profile.mean_size, is_here) | ({} if steal is None else {STEAL: steal})
         best = max(best or figures, figures, key=lambda one: one[OFFERED])
-        if pps >= line or figures[OFFERED] < KEPT * pps:
+        if pps >= line or figures[OFFERED] < 0.97 * pps:
             return best
         pps = min(2 * pps, line)
 
@@ -76,8 +67,8 @@ def _figures(trial: Trial, frame_bytes: float, is_here: bool) -> dict[str, float
     }
     used, cores = readings.get("sender_cpu_seconds"), readings.get("sender_cores", float(len(rows)))
     if used is None:
-        # TRex reports the load of its busiest core
-        share = readings.get("cpu_util", 0.0) / 100 if trial.outcome.duration >= LOAD_SECONDS else 0.0
+        # TRex reports the load of its busiest core, for a whole period after 2.5 s
+        share = readings.get("cpu_util", 0.0) / 100 if trial.outcome.duration >= 2.5 else 0.0
     else:
         if is_here:
             # both directions' senders are on this machine
@@ -95,18 +86,6 @@ def _figures(trial: Trial, frame_bytes: float, is_here: bool) -> dict[str, float
 
 LINES = {"1 Gbit/s": 1e9, "10 Gbit/s": 10e9}
 """The lines that are asked about, bit/s of L1."""
-
-FULL = 0.99
-"""The least share of line rate that fills a line: a clock may be a little slow, and a measurement, too."""
-
-ARRIVED = 0.99
-"""The least share of the offered frames that is received: what a port only counts as sent fills no line."""
-
-LEAST_REPEATS = 3
-"""The least measurements of a verdict: two that are equal by chance have an interval of 0."""
-
-BUSY = 0.85
-"""The least share of its cores that a sender takes which nothing keeps from them; iperf3 waits a little."""
 
 FITNESS: Mapping[bool | None, str] = {True: "fit", False: "not fit", None: "not proven"}
 """The verdicts on a generator, a size and a line."""
@@ -138,12 +117,15 @@ class SenderFigures:
 
 def fit(figures: Sequence[Mapping[str, float]], link_bps: float) -> bool | None:
     """Return the verdict on the repeats' *figures* for a line of *link_bps*, as in FITNESS."""
-    needed = FULL * line_rate_pps(link_bps, figures[0][FRAME])
+    # a clock may be a little slow, and a measurement, too
+    needed = 0.99 * line_rate_pps(link_bps, figures[0][FRAME])
     offered = mean_interval([repeat[OFFERED] for repeat in figures])
-    if len(figures) < LEAST_REPEATS or offered.low is None or offered.high is None:
+    # two that are equal by chance have an interval of 0
+    if len(figures) < 3 or offered.low is None or offered.high is None:
         return None
     if offered.low >= needed:
-        return all(repeat[RECEIVED] >= ARRIVED * repeat[OFFERED] for repeat in figures) or None
+        # what a port only counts as sent fills no line
+        return all(repeat[RECEIVED] >= 0.99 * repeat[OFFERED] for repeat in figures) or None
     might = offered.high >= needed or any(one[LINK] < link_bps or _possible(one) >= needed for one in figures)
     return None if might else False
 
@@ -154,4 +136,5 @@ def _possible(figures: Mapping[str, float]) -> float:
     share = figures.get(CORE_SHARE)
     if share is None:
         return math.inf
-    return pps if share >= BUSY else pps / share
+    # nothing keeps a sender from so much of its cores; iperf3 waits a little
+    return pps if share >= 0.85 else pps / share

@@ -33,12 +33,6 @@ from ...testbed.settings import HardwareSettings
 from ...units import counted, duration_text, si
 from ..trials import TrialSeries, is_measured, worst_rate
 
-BYPASS_CHECK_PPS, BYPASS_CHECK_FRAMES = 100.0, 40
-"""To check the bypass: frames/s, and how many to capture at each port; others (LLDP …) may be among them."""
-
-LATENCY_LOAD_RATIO = 0.5
-"""Load for latency as a ratio of the lossless ceiling: no queue builds up."""
-
 SEARCH_WIDTH = 0.01
 """Relative width of a search."""
 
@@ -111,7 +105,8 @@ def _check_bypassed(session: Session, pairs: int = 1) -> None:
     """Raise TestbedError unless the frames that come back are those that were sent."""
     traffic = Traffic(session.plan.catalogue.profile(["64b", "1-flow"]), True, pairs=pairs)
     try:
-        frames = session.traffic.capture(traffic, Load(BYPASS_CHECK_PPS), BYPASS_CHECK_FRAMES)
+        # so many that others (LLDP …) may be among them
+        frames = session.traffic.capture(traffic, Load(100.0), 40)
     except TestbedError as error:
         raise TestbedError(f"it is not known whether the router is bypassed: {error}; {BYPASS_REMEDY}") from error
     check_router_bypassed(frames, traffic.profile, session.traffic.directions(traffic), session.generator.ports)
@@ -125,7 +120,7 @@ def _measure(session: Session, sent: Traffic, duration: float) -> CeilingEntry:
     terms = traffic.measure, session.plan.testbed.tolerances(), session.testbed.facts.clock_speed
     rates = find_ceiling(TrialSeries(*terms, _print_trial), line, duration)
     watched = _watch(session.plan.goal, USABLE_SHARE * rates["lossless_pps"], TrialSeries(*terms))
-    load, latency = Load(LATENCY_LOAD_RATIO * rates["lossless_pps"]), None
+    load, latency = Load(rates["lossless_pps"] / 2), None  # at which no queue builds up
     try:
         traffic.put(sent, Probe(min(PROBE_PPS, load.pps / 10)))
         latency = own_latency(traffic.measure(load, duration))
@@ -197,22 +192,23 @@ def find_ceiling(trials: TrialSeries, line: float, duration: float = 1.0) -> Map
     Each trial takes *duration* s. Raises TestbedError if the testbed spoils its trials or breaks down, and if not even
     LOWEST_SHARE of line rate is carried.
     """
-    at_load: dict[float, list[Trial]] = {}
+    measured: list[Trial] = []
 
     def is_lossless(pps: float) -> bool:
         # one trial without loss may be luck; what is not sent or not received is the ceiling, not a spoilt trial
-        tried = at_load[pps] = [trials.run(Load(pps), duration, is_measured)]
-        if _came_back_whole(tried[0]):
-            tried.append(trials.run(Load(pps), duration, is_measured))
-        return all(map(_came_back_whole, tried))
+        for _ in range(2):
+            measured.append(trials.run(Load(pps), duration, is_measured))
+            if not _came_back_whole(measured[-1]):
+                return False
+        return True
 
     with trials:
         lossless = line
         if not is_lossless(line):
-            lossless = _highest(is_lossless, line, worst_rate(at_load[line][0], "forwarded"))
+            lossless = _highest(is_lossless, line, worst_rate(measured[0], "forwarded"))
     if trials.ended:
         raise TestbedError(f"the generator could not be calibrated: {trials.ended}")
-    least, (first, *_) = LOWEST_SHARE * line, at_load[line]
+    least, first = LOWEST_SHARE * line, measured[0]
     offered, received = worst_rate(first, "offered"), worst_rate(first, "forwarded")
     if offered < least:
         said = [f"the generator sends {si(offered, 'pps')} of {si(line, 'pps')}", *map(str, first.problems)]
@@ -220,7 +216,7 @@ def find_ceiling(trials: TrialSeries, line: float, duration: float = 1.0) -> Map
     if not lossless:
         raise TestbedError(f"with the router bypassed frames are lost even at {si(least, 'pps')}; fix cables and ports")
     # what comes back is what was offered, which may be less than was asked for
-    whole = min(worst_rate(trial, "offered") for trial in at_load[lossless])
+    whole = min(worst_rate(trial, "offered") for trial in measured if trial.outcome.load.pps == lossless)
     rates = {"offered_pps": offered, "lossless_pps": min(whole, lossless), "received_pps": received}
     return {"line_pps": line, **{name: min(pps, line) for name, pps in rates.items()}}
 

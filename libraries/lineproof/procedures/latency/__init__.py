@@ -25,16 +25,7 @@ from ..procedure import EACH, Procedure, ProcedureRun, figure, rows_of
 from ..search import SEARCH, SearchResult, carried
 from ..trials import ProcedureResult
 
-SHARES = 0.0, 0.1, 0.5, 0.9
-"""CSIT's loads (none, low, middle, high) as ratios of the PDR."""
-
 STATISTICS = "min", "p50", "p90", "p99", "p99.9", "max"
-
-FEWER_PROBES = Deviation(
-    "FD.io CSIT (packet latency)",
-    "9000 probe frames/s in each direction, beside the load",
-    f"{PROBE_PPS:g} frames/s or a tenth of the load, as a part of it",
-)
 
 
 def latency_under_load(
@@ -56,7 +47,7 @@ def latency_under_load(
         raise SentenceError(f"latency is measured at shares of a {ratio}, and none was found: {bounds}")
     throughput, measured = bounds.lower.pps, list[tuple[float, Trial]]()
     with run.series(known) as trials:
-        for share in SHARES:
+        for share in (0.0, 0.1, 0.5, 0.9):  # CSIT's loads: none, low, middle, high
             probes = min(PROBE_PPS, 0.1 * throughput * (share or 1))
             # TRex takes no load of nothing beside them
             load = Load(share * throughput or probes + 1)
@@ -77,8 +68,13 @@ def latency_under_load(
         }
         for point in points
     ]
+    fewer_probes = Deviation(
+        "FD.io CSIT (packet latency)",
+        "9000 probe frames/s in each direction, beside the load",
+        f"{PROBE_PPS:g} frames/s or a tenth of the load, as a part of it",
+    )
     figures = {"ratio": ratio, "throughput": bounds.lower, "points": points}
-    return ProcedureResult(figures=figures, rows=rows, **trials.as_fields([FEWER_PROBES]))
+    return ProcedureResult(figures=figures, rows=rows, **trials.as_fields([fewer_probes]))
 
 
 def _parts(run: ProcedureRun, results: Sequence[ProcedureResult]) -> Sequence[Note | Table]:

@@ -25,13 +25,6 @@ from ...units import si
 from ..procedure import EACH, Procedure, ProcedureRun, figure, rows_of
 from ..trials import ProcedureResult, worst_rate
 
-PAUSES_BETWEEN_STEPS = Deviation(
-    "method 2 of the published reviews",
-    "a load that rises without a pause, with rates read from the generator's display each second",
-    "a staircase of trials; traffic pauses between them so that each one's frames are counted to the last, and the"
-    " router's buffers are empty when the next begins",
-)
-
 BEHIND = 0.001
 """The ratio of offered frames that may be lost, or by which queues may grow, before a router counts as behind."""
 
@@ -169,7 +162,13 @@ def ramp(
         }
         for step in done
     ]
-    fields = trials.as_fields([PAUSES_BETWEEN_STEPS])
+    pauses_between_steps = Deviation(
+        "method 2 of the published reviews",
+        "a load that rises without a pause, with rates read from the generator's display each second",
+        "a staircase of trials; traffic pauses between them so that each one's frames are counted to the last, and the"
+        " router's buffers are empty when the next begins",
+    )
+    fields = trials.as_fields([pauses_between_steps])
     return RampResult(line_pps=line, target=target, steps=tuple(done), rows=rows, **fields)
 
 

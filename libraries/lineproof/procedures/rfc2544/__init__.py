@@ -28,9 +28,6 @@ from ..procedure import EACH, NONE, Procedure, ProcedureRun, figure
 from ..search import SearchResult, bounds_of, carried, search_each
 from ..trials import Cells, ProcedureResult, worst_rate
 
-FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
-"""RFC 2544 9.1: the sizes for Ethernet, in bytes with FCS."""
-
 TRIAL_SECONDS = 60.0
 """RFC 2544 24: the shortest final trial in s."""
 
@@ -96,11 +93,12 @@ def throughput(
     | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
     """
     seconds = duration.total_seconds()
+    sizes = sizes or (64, 128, 256, 512, 1024, 1280, 1518)  # RFC 2544 9.1
     terms = {"final_trial_duration": seconds, "duration_sum": seconds, "exceed_ratio": 0.0}
     results = search_each(
         run,
         "frame size",
-        [f"{size}b" for size in sizes or FRAME_SIZES],
+        [f"{size}b" for size in sizes],
         lambda size: f"{size} {traffic}",
         resolution,
         loss_ratios={RATIO: 0.0},
@@ -147,13 +145,6 @@ def _of_low_rate(run: ProcedureRun, result: SearchResult) -> Iterator[Deviation]
 
 # -- 26.2 latency ------------------------------------------------------------------------------------------------------
 
-RUNNING_MEAN = Deviation(
-    "RFC 2544 26.2",
-    "the latency of one frame, tagged after 60 s of the stream",
-    "the generator's running mean of the latency frames at the end of the stream (TRex: each half second weighs as much"
-    " as all before it)",
-)
-
 
 def latency(
     run: ProcedureRun,
@@ -189,7 +180,12 @@ def _latency(run: ProcedureRun, traffic: TrafficWords, load: Load, repeats: int,
             for count in trials.run(load, duration, has_latency).outcome.latency:
                 means.setdefault(f"{count.tx_port} → {count.rx_port}", []).append(count.mean)
     deviations = (
-        RUNNING_MEAN,
+        Deviation(
+            "RFC 2544 26.2",
+            "the latency of one frame, tagged after 60 s of the stream",
+            "the generator's running mean of the latency frames at the end of the stream (TRex: each half second weighs"
+            " as much as all before it)",
+        ),
         *TRIALS_OF_SECTION_23,
         *of_short_trials(duration, "RFC 2544 26.2", STREAM_SECONDS),
         *of_few_repetitions(max(map(len, means.values()), default=0), STREAMS, "RFC 2544 26.2"),

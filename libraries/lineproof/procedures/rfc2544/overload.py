@@ -205,21 +205,6 @@ def _seconds(times: Sequence[Bounds]) -> str:
 
 # -- 26.6 reset --------------------------------------------------------------------------------------------------------
 
-BEFORE, QUIET, SLACK = 2.0, 5.0, 0.001
-"""Seconds of traffic before a reset; and after its trial, in which a router that is back loses at most this ratio."""
-
-LOSS_METHOD = Deviation(
-    "RFC 2544 26.6",
-    "the times of the last frame before and the first frame after the reset",
-    "the frames lost divided by the rate (the frame-loss method of RFC 6201)",
-)
-
-RECONFIGURED = Deviation(
-    "RFC 2544 26.6",
-    "a router that comes back with its configuration",
-    "the testbed configured it anew as soon as it could log in, and the time that took is in the figure",
-)
-
 
 def reset(
     run: ProcedureRun,
@@ -241,28 +226,35 @@ def reset(
     session.router.check_resettable()
     smallest, load = min(measured, key=lambda each: each[0].profile.mean_size)
 
+    # seconds before the reset, and of a trial in the end, in which a router that is back loses at most this ratio
+    before, quiet, slack = 2.0, 5.0, 0.001
     configure = session.router.prepare_configuration()
 
     def resets(wait: Callable[[float], None]) -> None:
-        wait(BEFORE)
+        wait(before)
         session.router.restart(command, configure, limit.total_seconds(), wait)
 
     run.put(smallest)
-    seconds, lost, time = BEFORE + limit.total_seconds(), 0, None
-    run.announce(2, seconds + QUIET)
+    seconds, lost, time = before + limit.total_seconds(), 0, None
+    run.announce(2, seconds + quiet)
     with run.series(smallest) as trials:
         measure = partial(session.traffic.measure, during=resets)
         # a router that restarts takes its links down
         is_counted = partial(trials.shows_loss, but=[Fault.LINK_DOWN])
         whole = trials.run(load, seconds, is_counted, measure, OF_FRAMES, repeats=0)
-        later = trials.run(load, QUIET, trials.shows_loss)
+        later = trials.run(load, quiet, trials.shows_loss)
         lost = max(row.lost for row in whole.outcome.directions)
         times = [row.lost * seconds / max(1, row.offered) for row in whole.outcome.directions]
         if not lost:
             raise CharacterisationEnded(f"nothing was lost in {seconds:g} s: the reset had no effect, or was not seen")
-        if later.loss_ratio(in_total=False) <= SLACK and max(times) < limit.total_seconds() * (1 - SLACK):
+        if later.loss_ratio(in_total=False) <= slack and max(times) < limit.total_seconds() * (1 - slack):
             time = max(times)
-    size, others = smallest.profile.mean_size, [RECONFIGURED] * (session.plan.testbed.prepare == "configure")
+    reconfigured = Deviation(
+        "RFC 2544 26.6",
+        "a router that comes back with its configuration",
+        "the testbed configured it anew as soon as it could log in, and the time that took is in the figure",
+    )
+    size, others = smallest.profile.mean_size, [reconfigured] * (session.plan.testbed.prepare == "configure")
     row = {
         Column("reset", left=True): kind,
         SIZE: f"{size:g}",
@@ -271,7 +263,12 @@ def reset(
         Column("frames lost"): f"{lost:,}",
     }
     figures = {"kind": kind, "size": size, "load": load, "reset_s": time, "lost": lost}
-    deviations = LOSS_METHOD, *TRIALS_OF_SECTION_23, *others
+    by_loss = Deviation(
+        "RFC 2544 26.6",
+        "the times of the last frame before and the first frame after the reset",
+        "the frames lost divided by the rate (the frame-loss method of RFC 6201)",
+    )
+    deviations = by_loss, *TRIALS_OF_SECTION_23, *others
     return ProcedureResult(figures=figures, rows=[row], **trials.as_fields(deviations))
 
 

@@ -36,9 +36,6 @@ LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 
 RELATIVE_WIDTH = 0.005
 
-LOWEST_LOAD_RATIO = 0.001
-"""The lowest load that a search asks for, as a ratio of the highest."""
-
 
 @dataclass(frozen=True, slots=True)
 class CapacityBounds:
@@ -101,7 +98,7 @@ def search(
     from MLRsearch import Config, GoalResult, MultipleLossRatioSearch, SearchGoal
 
     traffic, goal = run.traffic(words), goal or run.session.plan.goal
-    lowest = Load(run.session.plan.maximum_load(traffic).pps * LOWEST_LOAD_RATIO)
+    lowest = Load(run.session.plan.maximum_load(traffic).pps / 1000)
     highest = run.put(traffic, as_sent=True)
     goals = [
         SearchGoal(

@@ -17,14 +17,12 @@ from ...core.doubts import USABLE_SHARE
 from ...core.phrases import of_directions, percent
 from ...core.quantity import Promise, Requirement, TrafficWords
 from ...core.rule import Ruling
-from ...core.trial import Load, Outcome, Trial
+from ...core.trial import Fault, Load, Outcome, Trial
 from ...core.verdict import Verdict
 from ...errors import BREAKDOWN_ERRORS
 from ...session.judging import promised
 from ..procedure import SENDABLE, ProcedureRun
-from ..trials import TOO_SLOW, CharacterisationEnded, breakdown_text, check_deadline, worst_rate
-
-_ROUNDING = 1e-6
+from ..trials import CharacterisationEnded, breakdown_text, check_deadline, worst_rate
 
 OWN_LIMIT, LINE_RATE, NAMED_LOAD = "the generator's limit", "line rate", "the load that it is judged at"
 """Ends of what can be asked for."""
@@ -66,9 +64,9 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
     can_send = min(session.plan.maximum_load(traffic).pps, USABLE_SHARE * session.own_part(traffic).lossless_pps)
     highest = requirement.within_clocks(Load(can_send), link_bps)
     limit = LINE_RATE if highest.pps < can_send else OWN_LIMIT
-    if highest.pps <= carried.pps * (1 + _ROUNDING):
+    if highest.pps <= carried.pps * (1 + 1e-6):
         # a sentence may ask for more than searches do
-        return Margin(1.0, None, limit=limit if highest.pps >= carried.pps * (1 - _ROUNDING) else NAMED_LOAD)
+        return Margin(1.0, None, limit=limit if highest.pps >= carried.pps * (1 - 1e-6) else NAMED_LOAD)
     run.put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
     trials: list[Trial] = []
 
@@ -118,14 +116,14 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
                 continue
         else:
             top = min(top, load)
-        if low >= most or high <= low * (1 + width + _ROUNDING):
+        if low >= most or high <= low * (1 + width + 1e-6):
             break
         # a load near one that was asked at shows nothing new
         asked, near = (low, high, top), 0.4 * width
         hints = [pps for pps in hints if low < pps < high and min(abs(pps / at - 1) for at in asked) > near]
         if hints:
             load = hints.pop()
-        elif top <= low * (1 + width + _ROUNDING):
+        elif top <= low * (1 + width + 1e-6):
             reason = f"from {percent(top / carried.pps)} on the testbed could prove neither"
         else:
             load, step = max((low + top) / 2, top / (1 + step)), 2 * step
@@ -161,7 +159,8 @@ def _traffic(trials: Sequence[Trial]) -> float:
 
 
 def _is_too_slow(trials: Sequence[Trial]) -> bool:
-    return any(problem.fault in TOO_SLOW for trial in trials for problem in trial.problems)
+    slow = Fault.UNSENT, Fault.STRETCHED, Fault.CPU_BOUND
+    return any(problem.fault in slow for trial in trials for problem in trial.problems)
 
 
 def _carried_rate(promise: Promise, decision: Decision) -> float:
