@@ -193,14 +193,10 @@ def test_a_summary_is_ordered_and_right(sample: list[float]):
     assert (found.stddev is None) is (len(sample) == 1)
 
 
-def test_a_t_interval_matches_the_textbook():
+def test_an_interval_matches_the_textbook_and_is_none_of_one_measurement(monkeypatch):
     # t(4 degrees, 95 %) = 2.776; the standard error of 1..5 is sqrt(2.5 / 5)
-    found = mean_interval([1, 2, 3, 4, 5])
-    half = 2.7764 * math.sqrt(0.5)
+    found, half = mean_interval([1, 2, 3, 4, 5]), 2.7764 * math.sqrt(0.5)
     assert (found.low, found.high) == pytest.approx((3 - half, 3 + half), abs=1e-4)
-
-
-def test_one_measurement_has_no_interval_and_equal_ones_one_of_no_width(monkeypatch):
     for name in ("scipy", "scipy.special"):  # take half a second to import
         monkeypatch.setitem(sys.modules, name, None)
     found = mean_interval([5.0])

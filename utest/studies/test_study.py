@@ -124,6 +124,9 @@ def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_star
     assert line.startswith("not measured: linux: testbed 'simulated' is simulated") and "'configured'" in line
     # it is no excuse: the study's file can say it
     assert not run.gaps["linux", "one flow"].excused and ("vpp", "one flow") not in run.gaps
+    study_project(tmp_path, text.replace("{software: vpp}", f"{{software: vpp, {COMMANDS}}}"))
+    with pytest.raises(ConfigError, match="nothing can be measured: testbed 'simulated'"):
+        StudyRun(Project(tmp_path), "small", "simulated", "quick")
 
 
 def test_one_broken_study_hides_no_other(
@@ -135,13 +138,6 @@ def test_one_broken_study_hides_no_other(
     assert main(["study", "list"]) == 2
     shown = capsys.readouterr()
     assert "small" in shown.out and "broken.yaml:1: the key 'title' is missing" in shown.err
-
-
-def test_a_study_of_which_nothing_can_be_measured_is_refused(tmp_path: Path) -> None:
-    text = SMALL.replace("{software: linux}", f"{{software: linux, {COMMANDS}}}")
-    text = text.replace("{software: vpp}", f"{{software: vpp, {COMMANDS}}}")
-    with pytest.raises(ConfigError, match="nothing can be measured: testbed 'simulated'"):
-        StudyRun(study_project(tmp_path, text), "small", "simulated", "quick")
 
 
 @pytest.mark.parametrize("name", ["generators", "nftables_rules", "same_router"])
