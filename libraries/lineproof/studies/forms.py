@@ -328,6 +328,7 @@ def _bars(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
     if imix:
         across = linear("", end, size=1e9 / (8 * imix) / rate_units(1.0, 1.0)[cells[0].unit])
         for level, gbps in across.marks:
+            plot.curve([(-math.inf, level), (-0.4, level)], "", colour=chart.TEXT_COLOUR)
             plot.words((-math.inf, level), gbps)
     for number, (name, level) in enumerate(results.study.measures[row].marks.items(), 1):
         if level <= end:
