@@ -357,7 +357,8 @@ class StudyRun:
         if self.study.variants[step.variant].testbed is not None:
             # as a program that is not installed: the other variants need it not
             gap = Measured(None, f"{NOT_HERE}: {in_words(error)}", excused=True)
-            self.gaps |= dict.fromkeys(((step.variant, row) for row in self.study.rows_of(step.variant)), gap)
+            rows = dict.fromkeys(((step.variant, row) for row in self.study.rows_of(step.variant)), gap)
+            self.gaps = {**rows, **self.gaps}
             return gap
         self._failures += 1
         # a testbed that does not answer thrice in a row will not
