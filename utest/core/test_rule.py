@@ -26,6 +26,7 @@ from lineproof.core.trial import (
     Fault,
     Load,
     Outcome,
+    Problem,
     Tolerance,
     Trial,
     read_trial,
@@ -440,6 +441,25 @@ def test_going_on_multiplies_the_evidence_with_a_new_budget() -> None:
     own = [trial for trial in found.trials if not trial.run]
     assert len(own) > len(fresh.trials), "the evidence was against the router"
     assert [trial.number for trial in found.trials] == list(range(1, len(found.trials) + 1))
+
+
+@pytest.mark.parametrize(
+    ("lost", "problems", "looks", "ruling"),
+    [
+        (0.0, (), [True, *[False] * 6, True], Ruling.PASS),
+        (0.5, (), [True], Ruling.FAIL),
+        (FEW, (), [True, False, False], Ruling.FAIL),
+        (0.0, (Problem(Fault.CHANGED, "made up", 1e9),), [True] * 8, Ruling.INCONCLUSIVE),
+    ],
+    ids=["until it passes", "one trial decides", "until it fails", "after changed frames"],
+)
+def test_no_verdict_comes_before_a_look_at_frames(
+    lost: float, problems: tuple[Problem, ...], looks: list[bool], ruling: Ruling
+) -> None:
+    asked, promise = list[bool](), promise_of()
+    conditions = TrialConditions(before_trial=asked.append)
+    decision = decide(promise, router(lost, problems=problems), conditions, LINE_PPS)
+    assert (asked, decision.ruling) == (looks, ruling)
 
 
 def test_an_interrupted_run_is_one_with_that_which_goes_on() -> None:

@@ -101,6 +101,7 @@ def test_the_model_s_server_marks_its_ports():
 
 
 SENTENCE, MIX = "64b bidirectional ≥ 1 Mpps each way", "imix bidirectional ≥ 300 kpps each way"
+OVERLOAD = "64b bidirectional forwards ≥ 90% line rate each way"
 ONE_FLOW, SOON = "64b 1-flow unidirectional ≥ 1 Mpps", "64b bidirectional latency p50 ≤ 10 ms at 1 Mpps each way"
 MOST_SOON = "64b unidirectional latency p99 ≤ 10 ms at 1 Mpps"
 MIX_SOON = "imix unidirectional latency p99 ≤ 10 ms at 300 kpps"
@@ -127,6 +128,7 @@ def test_a_router_whose_rings_are_full_sends_no_frame_twice(words: str, tmp_path
         (SOAK, {"what": "ttl", "share": 0.02}, "time to live"),
         (LOSES, {"what": "ttl", "share": 0.02}, "time to live"),
         ("64b 1-flow unidirectional recovers in ≤ 1 s at 10 Mpps", {"what": "payload"}, "payload"),
+        (OVERLOAD, {"what": "payload"}, "6,000 of 6,000 captured frames came back changed"),
         (SENTENCE, {"what": "cached"}, "copies"),
         (SENTENCE, {"what": "flow"}, "copies"),
         (SENTENCE, {"what": "lost", "share": 0.02, "spare": True}, "lost 2 %"),

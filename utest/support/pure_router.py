@@ -136,6 +136,9 @@ class PureSession:
     def own_part(self, *terms: object) -> OwnPart:
         return self.own
 
+    def examine(self, frames: bool) -> None:
+        pass
+
     def _read(self) -> None:
         if self.restarted:
             raise RouterRestarted("the router restarted")

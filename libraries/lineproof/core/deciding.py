@@ -11,7 +11,7 @@ from .bounds import Bounds
 from .doubts import overloaded, sent_less, with_doubts
 from .quantity import Promise
 from .rule import Rule, Ruling
-from .trial import Load, Measure, Tolerance, Trial, read_trial
+from .trial import Fault, Load, Measure, Tolerance, Trial, read_trial
 from .units import RATE_UNITS
 
 MOST_UNCERTAIN = 0.003
@@ -45,15 +45,15 @@ KEEPS, MISSES, OPEN = "keeps", "misses", "open"
 class TrialConditions:
     """The settings of every trial of a sentence. ``on_trial`` is called after each trial, before the next.
 
-    ``before_trial`` is called before it, with whether a PASS may rest on it as the last one. ``whole_soak``: a soak
-    that can no longer pass, and has not failed, goes on all the same.
+    ``before_trial`` is called before it, with whether the frames that come back are to be looked at. ``whole_soak``: a
+    soak that can no longer pass, and has not failed, goes on all the same.
     """
 
     tolerance: Tolerance = field(default_factory=Tolerance)
     clock_speed: float = 1.0
     whole_soak: bool = False
     on_trial: Callable[[Trial, Standing], None] = lambda trial, standing: None
-    before_trial: Callable[[bool], None] = lambda is_last: None
+    before_trial: Callable[[bool], None] = lambda look: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,10 @@ def decide(
     if warm_up is not None:
         plan.learn(warm_up)
     while True:
-        conditions.before_trial(asked.trials_left <= 1)
+        own = asked.trials[len(earlier) :]
+        # no end comes before the first trial, a PASS rests on the last one, and a soak on all of its time
+        look = not own or promise.soak > 0 or asked.trials_left <= 1
+        conditions.before_trial(look or any(item.fault is Fault.CHANGED for trial in own for item in trial.problems))
         outcome = measure(Load(plan.pps), plan.seconds)
         trial = read_trial(len(asked.trials) + 1, outcome, conditions.tolerance, conditions.clock_speed)
         trial = with_doubts(trial, promise.conditions, doubts)

@@ -246,11 +246,8 @@ class _Sentence:
             self.hear(EndedTrial(trial, standing))
             book.add_trial(trial, standing)
 
-        def before_trial(is_last: bool) -> None:
-            # a PASS rests on frames that were looked at, at its full load: a soak's on those of all of its time, and
-            # so does all that follows wrong ones
-            wrong = any(item.fault is Fault.CHANGED for trial in self.trials for item in trial.problems)
-            bench.examine(is_last or wrong or self.promise.soak > 0)
+        def before_trial(look: bool) -> None:
+            bench.examine(look)
             book.account()
 
         conditions = TrialConditions(bench.tolerance, bench.clock_speed, whole_soak, on_trial, before_trial)

@@ -85,7 +85,7 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
         if standing.rule.ruling is None and standing.last != MISSES and is_too_long:
             raise _LoadSpent
 
-    conditions = TrialConditions(session.tolerance, session.clock_speed, on_trial=on_trial)
+    conditions = TrialConditions(session.tolerance, session.clock_speed, False, on_trial, session.examine)
     width, reason = session.plan.goal.width, ""
     low, high, top, step = carried.pps, math.inf, math.inf, width
     most = load = highest.pps
@@ -127,6 +127,7 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
             reason = f"from {percent(top / carried.pps)} on the testbed could prove neither"
         else:
             load, step = max((low + top) / 2, top / (1 + step)), 2 * step
+    session.examine(False)
     if problem := run.router_problem():
         return Margin(1.0, None, problem, trials=tuple(trials))  # the verdict stays
     end = None if high == math.inf else high / carried.pps
