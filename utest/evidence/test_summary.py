@@ -143,13 +143,13 @@ def test_of_a_figure_that_has_no_bound_there_is_no_margin() -> None:
     assert (endless.carries, endless.margin_text) == ("beyond any limit in 1 trial", "–")
 
 
-def test_of_frames_that_came_back_changed_one_end_of_the_margin_is_known() -> None:
+def test_of_frames_that_came_back_changed_more_may_have_than_were_looked_at() -> None:
     counts = DirectionCount(0, 1, 5_000_000, 5_000_000, 4_999_000, changed=1000)
     outcome = replace(trial(pps=5e6).outcome, directions=(counts,), readings={f"{EXAMINED}1": 1000.0})
-    spoilt = replace(trial(pps=5e6), outcome=outcome)
+    spoilt = replace(trial(pps=5e6, problems=(Problem(Fault.CHANGED, "", 99_000),)), outcome=outcome)
     row = sentence_row("64b unidirectional ≥ 5 Mpps", spoilt, verdict="FAIL")
     assert row.carries == "≤ 4.999 Mpps, 1,000 of 1,000 captured frames came back changed"
-    assert row.margin_text == "at most -0.02 %"
+    assert row.margin_text == "-2 % to -0.02 %"
     parts = trials_document(row.record, row.trials, "").sections[0].parts
     (table,) = (part for part in parts if isinstance(part, Table))
     assert table.rows[0].cells[-1] == "1,000"

@@ -69,13 +69,17 @@ class SentenceRow:
         return replace(mean, low=0.0) if mean and mean.low and mean.low < 0 <= mean.estimate else mean
 
     @cached_property
-    def ends(self) -> Bounds | None:
-        """The ends between which the figure of an INCONCLUSIVE sentence lies; None: they are not known."""
+    def _all_ends(self) -> Bounds | None:
         judged, promise = [trial for trial in self.trials if trial.number], self.record.promise
-        if self.record.verdict != "INCONCLUSIVE" or not judged or not judged[0].outcome.directions:
+        if not judged or not judged[0].outcome.directions:
             return None
         ends = promise.quantity.ends(promise, judged)
         return None if ends == UNKNOWN or ends.is_exact else ends
+
+    @property
+    def ends(self) -> Bounds | None:
+        """The ends between which the figure of an INCONCLUSIVE sentence lies; None: they are not known."""
+        return self._all_ends if self.record.verdict == "INCONCLUSIVE" else None
 
     @property
     def margin(self) -> tuple[float, float] | None:
@@ -87,8 +91,9 @@ class SentenceRow:
             return self.search.low - 1, math.inf if self.search.high is None else self.search.high - 1
         demanded, mean = self.record.requirement, None if self.is_carried else self.measured
         threshold = demanded.threshold.number
-        if self.ends is not None:
-            ends = self.ends.low, self.ends.high
+        # of changed frames only some were looked at, so more of them may have changed
+        if bounds := self._all_ends if self.changed else self.ends:
+            ends = bounds.low, bounds.high
         elif mean is None or not all(map(math.isfinite, self.sample)):
             return None
         else:
@@ -96,8 +101,7 @@ class SentenceRow:
         if not threshold:
             return None
         low, high = (end / threshold - 1 if demanded.at_least else 1 - end / threshold for end in ends)
-        # only some frames were looked at, so more of them may have changed
-        return -math.inf if self.changed else min(low, high), max(low, high)
+        return min(low, high), max(low, high)
 
     @property
     def published(self) -> str:

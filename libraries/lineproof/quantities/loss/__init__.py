@@ -11,6 +11,7 @@ from ...core.doubts import AT_THE_LOAD, OF_FRAMES, own_ceiling, queues
 from ...core.goal import Goal
 from ...core.phrases import (
     as_received,
+    between,
     changed_words,
     direction_lines,
     mean_rate,
@@ -154,10 +155,14 @@ class Throughput(Loss):
         changed = changed_words(trials)
         # of changed frames the first line says how many, as this one's does
         lines = list(reason.details if changed else (reason.summary, *reason.details))
-        most = "at most " if changed else ""
-        summary = f"forwarded {most}{rate_words(carried, promise)}"
-        share = f"forwarded {most}{part(carried / max(asked, offered))} of it{f': {changed}' if changed else ''}"
-        return Reason(share, (lines[0], summary, *lines[1:]))
+        whole = max(asked, offered)
+        summary, share = f"forwarded {rate_words(carried, promise)}", part(carried / whole)
+        if changed:
+            # of all frames only some were looked at
+            least = min(self.shown(promise, trials).low / in_unit(whole, promise), carried / whole)
+            summary = f"forwarded at most {rate_words(carried, promise)}"
+            share = between(Bounds(least, carried / whole), part)
+        return Reason(f"forwarded {share} of it{f': {changed}' if changed else ''}", (lines[0], summary, *lines[1:]))
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return the load that is carried."""
