@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import UNKNOWN, Bounds
 from lineproof.core.deciding import OPEN, ask, shown_by
+from lineproof.core.latency import Resolution
 from lineproof.core.phrases import percent
 from lineproof.core.quantity import Need, Promise, Quantity, Requirement, Scope
 from lineproof.core.registry import quantities
@@ -36,7 +37,7 @@ from lineproof.errors import SentenceError
 from lineproof.project import Layers
 from lineproof.visible import shortened
 from support.catalogue import CATALOGUE
-from support.made_testbeds import promised
+from support.made_testbeds import probe_frames, promised, router, verdict_on
 from support.made_trials import FRAMES, SENTENCES, Made, Way, ruling_of
 from support.model_bench import PROJECT
 
@@ -399,3 +400,23 @@ def test_a_fail_tells_lost_frames_from_those_that_came_back_changed(
     assert says in summary and ("at most" in summary or "at least" in summary)
     if promise.quantity.judges_loss:
         assert any(f"lost {percent(missing / 10**6)} ({missing:,} of 1,000,000 frames)" in line for line in details)
+
+
+@pytest.mark.parametrize(
+    ("histogram", "counted", "ruling"),
+    [
+        ({10: 1000}, 0, Ruling.PASS),
+        ({10: 950, 1_000_000: 50}, 0, Ruling.INCONCLUSIVE),
+        ({10: 950, 1_000_000: 50}, 50, Ruling.FAIL),
+        # each frame of a hold of 50 ms comes a millisecond sooner than the one before
+        ({10: 950, **dict.fromkeys(range(1000, 51_000, 1000), 1)}, 0, Ruling.PASS),
+    ],
+    ids=["at once", "late, in order", "late, out of order", "held back together"],
+)
+def test_frames_too_late_to_be_in_order_may_be_out_of_it(
+    histogram: dict[int, int], counted: int, ruling: Ruling
+) -> None:
+    probes = replace(probe_frames(histogram, late=counted), resolution=Resolution.THREE_DIGITS)
+    verdict = verdict_on("64b unidirectional reorders ≤ 1% at 1 Mpps", router(probes=probes))
+    assert verdict.ruling is ruling
+    assert ("came so late" in verdict.message) is (ruling is Ruling.INCONCLUSIVE)

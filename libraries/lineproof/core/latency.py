@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Self
 
 from ..errors import SentenceError
@@ -217,6 +218,13 @@ class LatencyCount:
     def unplaced(self) -> int:
         """Received frames that are in no bucket. Negative: a reading is wrong."""
         return self.received + self.elsewhere - sum(self.histogram.values())
+
+    def beyond_gap(self, gap: float) -> int:
+        """Return the frames of the histogram above the first *gap* of so many µs in which there is none."""
+        places = sorted(self.histogram)
+        above = (after for before, after in pairwise(places) if after - self.resolution.end(before) > gap)
+        first = next(above, math.inf)
+        return sum(frames for place, frames in self.histogram.items() if place >= first)
 
     def spread(self, lost: float = math.inf, excused: float = 0) -> LatencySpread | None:
         """Return what the counts prove. None where nothing was sent, or the counts contradict.

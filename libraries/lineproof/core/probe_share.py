@@ -39,8 +39,8 @@ class ShareOfProbes(Quantity):
     def count(self, probes: LatencyCount) -> int:
         """Return how many of the *probes* of a trial and direction are concerned."""
 
-    def may_count(self, probes: LatencyCount) -> int:
-        """Return how many more of the *probes* may be concerned: those that were lost, unless they are counted."""
+    def may_count(self, probes: LatencyCount, seconds: float) -> int:
+        """Return how many more of the *probes* of so many *seconds* may be concerned: those that were lost."""
         return max(0, probes.lost)
 
     def limit(self, requirement: Requirement, goal: Goal, link_bps: float) -> Limit:
@@ -72,7 +72,7 @@ class ShareOfProbes(Quantity):
             if probes is None or probes.sent <= 0 or math.isinf(hidden):
                 return UNKNOWN
             seen, offered = self.count(probes), max(1, row.offered)
-            most += seen + self.may_count(probes)
+            most += seen + self.may_count(probes, trial.seconds.high)
             # other frames that were lost, or not seen, are none of the sample
             unseen += max(0.0, probes.sent * (hidden / offered + row.loss_ratio) - max(0, probes.lost))
             certain += max(0.0, seen - probes.sent * min(1.0, trial.cost(row) / offered))
