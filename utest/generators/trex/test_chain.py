@@ -171,6 +171,14 @@ def test_step_down_changes_the_load_without_a_pause(testbed: Testbed) -> None:
     assert len(found.samples) >= 3
 
 
+def test_a_change_that_comes_after_the_end_shows_nothing_of_the_second_load(testbed: Testbed) -> None:
+    with testbed.user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
+        late = generator.step_down(Load(100_000), 1.0, Load(50_000), -0.5, 0.05)
+    assert [(row.offered, row.lost) for row in late.outcome.directions] == [(50_000, 0)] * 2
+    assert late.samples == () and late.recovery(0) is None
+
+
 def test_something_is_done_while_every_port_sends(testbed: Testbed) -> None:
     done: list[float] = []
 
