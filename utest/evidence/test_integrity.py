@@ -182,6 +182,11 @@ def test_names_that_a_terminal_would_obey_are_shown_as_text(closed: Path):
     assert main(["verify", str(closed), "--json"]) == 1
 
 
+def test_a_run_that_is_named_twice_is_checked_once(closed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(closed), f"{closed}/../{closed.name}", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 1
+
+
 def test_a_record_that_does_not_fit_its_schema_is_named(closed: Path):
     """Somebody sealed it again, with a verdict that there is none of."""
     change_records(closed / "requirements.jsonl", lambda rows: rows[2].update(verdict="PERHAPS"))

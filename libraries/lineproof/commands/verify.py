@@ -68,14 +68,14 @@ def run(arguments: argparse.Namespace) -> int:
     key = None if arguments.public_key is None else read_public_key(arguments.public_key)
     if arguments.signature is not None and len(arguments.run_names) > 1:
         raise ConfigError("--signature is of one run; expected one RUN with it")
-    checked, refused = [], []
+    checked, refused = dict[Path, tuple[Integrity, Signed | None]](), []
     for name in arguments.run_names:
         try:
-            checked += [verify(folder, key, arguments.signature) for folder in runs_of(name)]
+            checked |= {folder.resolve(): verify(folder, key, arguments.signature) for folder in runs_of(name)}
         except ConfigError as error:
             refused.append(str(error))
     if checked:
-        print_document(verified(checked), arguments)
+        print_document(verified([*checked.values()]), arguments)
     if refused:
         raise ConfigError("; ".join(refused))
-    return int(any(run.altered for run, _ in checked))
+    return int(any(run.altered for run, _ in checked.values()))
