@@ -7,11 +7,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
+from unittest import mock
 
 import hypothesis
 import pytest
 
 from lineproof.system.folders import runtime_folder
+from support import made_runs
 from support.fuzz import TIMES
 from support.profile_processes import ProfileProcesses
 from support.trex_profile_support import Own
@@ -101,3 +103,10 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile_processes: Prof
     monkeypatch.delenv("TREX_HOME", raising=False)
     monkeypatch.setattr("lineproof.generators.trex.profile_loader.children", profile_processes)
     return Own(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def as_recorded() -> Iterator[None]:
+    """Take the verdicts of made runs as they are recorded."""
+    with mock.patch("lineproof.evidence.rejudge.judged_again", made_runs.as_recorded):
+        yield

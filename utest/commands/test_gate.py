@@ -50,6 +50,8 @@ from support.made_runs import (
 from support.paths import ROOT, VARIABLES
 from support.shown_commands import blocks, shown_calls
 
+pytestmark = pytest.mark.usefixtures("as_recorded")
+
 GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
 ID = "20261122T205037Z-440fb6"
 LATER = "20261122T215037Z-99aadd"

@@ -37,6 +37,8 @@ from support.signoff_runs import (
     waiver,
 )
 
+pytestmark = pytest.mark.usefixtures("as_recorded")
+
 EVIL = "<script>alert(1)</script> {x} \x1b[2J ‮ </style> url(file:///etc/passwd)"
 
 

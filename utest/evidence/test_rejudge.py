@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from lineproof import __version__
+from lineproof.commands.main import main
 from lineproof.commands.rejudge import sentences_of
 from lineproof.core.deciding import Standing, TrialConditions, decide
 from lineproof.core.goal import read_goal
@@ -46,7 +47,7 @@ from lineproof.evidence.rejudge import (
 from lineproof.evidence.report import report
 from lineproof.evidence.run import RecordedRun, read_run
 from lineproof.evidence.run_files import INPUTS
-from lineproof.evidence.signoff.sheet import make_sheet
+from lineproof.evidence.signoff.sheet import html_sheet, make_sheet
 from lineproof.evidence.summary import ExecutionSummary, summary, summary_of
 from lineproof.project import Project
 from lineproof.session.judging import AFTER, BEFORE, SET_UP, Reading, nobody
@@ -154,13 +155,16 @@ def test_an_edited_record_that_was_sealed_again_is_believed_by_nobody(
     assert found.same == states.split().count("same")
     assert " ".join(item.state for item in found.sentences) == states
     assert says in "; ".join([*found.changed, *(words for item in found.sentences for words in item.remarks)])
+    for command in (["gate", str(run)], ["signoff", str(run), "--draft", "--html-only"]):
+        with pytest.raises(ConfigError, match="is not believed"):
+            main(command)
+    store = f"sqlite:///{run.parent}/history.db"
+    assert main(["history", "import", str(run), "--store", store]) == 1
 
 
-def test_an_edited_verdict_that_was_sealed_again_is_not_signed_off(run: Path) -> None:
-    change_records(run / "requirements.jsonl", lambda records: records[1].update(verdict="PASS"))
-    sheet = make_sheet(run, datetime.now(UTC), draft=True)
-    assert f"its records of '{MISSED}' come to another verdict" in " ".join(sheet.reasons)
-    assert sheet.again.startswith("2 of 3 promises come to the same verdict")
+def test_an_edited_message_that_was_sealed_again_is_shown_by_nobody(run: Path) -> None:
+    change_records(run / "requirements.jsonl", lambda records: records[0].update(message="PASS: twice as much"))
+    assert "twice" not in html_sheet(make_sheet(run, datetime.now(UTC), draft=True))
 
 
 @pytest.mark.parametrize("name", ["environment.json", "inputs.jsonl"])

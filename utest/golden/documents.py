@@ -8,16 +8,21 @@ load, which depend on real time; the report, whose page Allure makes.
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import re
 import shutil
 from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from unittest import mock
 from xml.etree import ElementTree
 
 from golden import studies
 from golden.runs import run_of, scratch
+from lineproof.commands.main import main
 from lineproof.core.sentence import parse
 from support import made_runs, signoff_runs
 from support.catalogue import CATALOGUE
@@ -111,15 +116,15 @@ def _of_made_runs() -> Iterator[tuple[str, str]]:
     for number, (name, mean) in enumerate((("before", 1.0), ("after", 0.95))):
         sentences = [made_runs.Sentence(words, _figures(words, mean, number)) for words in made_runs.EACH_KIND]
         made_runs.made_run(made, name, *sentences)
-    yield "gate-made.txt", _printed("gate", made / "after", "--baseline", made / "before")
+    yield "gate-made.txt", _as_recorded("gate", made / "after", "--baseline", made / "before")
     runs = made_runs.two_releases(scratch() / "releases")
-    _printed("history", "import", *runs, "--store", store)
+    _as_recorded("history", "import", *runs, "--store", store)
     yield "history-made.txt", _printed("history", "trend", "--store", store)
     yield "history-releases.txt", _printed("history", "trend", "--by", "release", "--store", store)
     run = signoff_runs.left_run(scratch() / "signed", "PASS", "FAIL", "INCONCLUSIVE")
     about_lines = (SUITES / "about.yaml").read_text(encoding="utf-8").splitlines()
     about = signoff_runs.about(scratch(), *about_lines, *signoff_runs.waiver(signoff_runs.LOSES))
-    told = _printed("signoff", run, "--html-only", "--about", about, "--output", made)
+    told = _as_recorded("signoff", run, "--html-only", "--about", about, "--output", made)
     yield "signoff-made.txt", f"{told}\n{_file(made / 'signoff.html')}"
 
 
@@ -153,6 +158,20 @@ def _printed(*words: str | Path) -> str:
     """Return what a command prints, its errors and its exit status."""
     done = command(scratch(), *map(str, words), cwd=ROOT, variables={"COLUMNS": "100"})
     return f"{done.stdout}{done.stderr}exit status {done.returncode}\n"
+
+
+def _as_recorded(*words: str | Path) -> str:
+    """Return what a command prints in this process, which does not judge the made runs again."""
+    printed = io.StringIO()
+    with (
+        mock.patch("lineproof.evidence.rejudge.judged_again", made_runs.as_recorded),
+        mock.patch.dict(os.environ, COLUMNS="100"),
+        contextlib.chdir(ROOT),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+    ):
+        status = main(list(map(str, words)))
+    return f"{printed.getvalue()}exit status {status}\n"
 
 
 def _file(path: Path) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from lineproof.core.bounds import Bounds
@@ -15,7 +16,8 @@ from lineproof.core.latency import LatencyCount
 from lineproof.core.packet_cost import PacketCost, cost_readings
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence.records import EnvironmentRecord, MarginRecord
-from lineproof.evidence.run import RunFolder
+from lineproof.evidence.rejudge import SAME, RejudgedRun, RejudgedSentence
+from lineproof.evidence.run import RecordedRun, RunFolder
 from support.evidence_builders import requirement_record, trial_record
 from support.made_testbeds import goal_named
 
@@ -119,6 +121,13 @@ def made_run(
     if closed:
         folder.close(replace(known, ended=known.started + 100))
     return folder.path
+
+
+def as_recorded(run: RecordedRun) -> RejudgedRun:
+    """Stand for :func:`.judged_again`: made runs have too few records to be judged again."""
+    verdicts: list[Any] = [SimpleNamespace(message=record.message) for record in run.requirements]
+    both = zip(run.requirements, verdicts, strict=True)
+    return RejudgedRun(run, tuple(RejudgedSentence(record, verdict, SAME) for record, verdict in both))
 
 
 def _trial(place: int, sentence: str, figure: float) -> Trial:

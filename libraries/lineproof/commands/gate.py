@@ -8,6 +8,7 @@ from pathlib import Path
 from ..core.rule import Ruling
 from ..errors import LineproofError
 from ..evidence.gate import ALLOWED, EXIT_STATUS, ComparisonRule, RunComparison, gate, gate_document, junit
+from ..evidence.rejudge import confirmed
 from ..evidence.run import check_tag, read_run, tag_runs
 from ..files import write_whole
 from .arguments import add_forms, add_runs, number, print_document, refuse_one_run_twice, runs_of
@@ -54,9 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _gate(arguments: argparse.Namespace) -> RunComparison:
-    runs = [(name, read_run(path)) for name in arguments.run_names for path in runs_of(name)]
+    runs = [(name, confirmed(read_run(path))) for name in arguments.run_names for path in runs_of(name)]
     results = runs[0][1].path.resolve().parent
-    baseline = [(name, read_run(path)) for name in arguments.baseline for path in runs_of(name, results)]
+    baseline = [(name, confirmed(read_run(path))) for name in arguments.baseline for path in runs_of(name, results)]
     refuse_one_run_twice([*runs, *baseline])
     rule = ComparisonRule(arguments.confidence, arguments.allow)
     return gate([run for _, run in runs], [run for _, run in baseline], rule)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from ..errors import ConfigError
 from ..evidence.document import as_csv, as_markdown, as_text
+from ..evidence.rejudge import confirmed
 from ..evidence.report import report, write_report
-from ..evidence.run import read_run
+from ..evidence.run import RecordedRun, read_run
 from ..evidence.run_files import PAGE
-from ..evidence.summary import ExecutionSummary, page_name, summary, summary_of
+from ..evidence.summary import ExecutionSummary, RunSummary, page_name, summary, summary_of
 from .arguments import add_runs, refuse_one_run_twice, runs_of
 
 FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
@@ -36,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the summary; returns 0. Raises ConfigError for what is no run or was altered."""
     named = [(name, read_run(folder)) for name in arguments.run_names for folder in runs_of(name)]
     refuse_one_run_twice(named)
-    runs, first = tuple(summary_of(run) for _, run in named), named[0][1].path
+    runs, first = tuple(_judged_again(run) for _, run in named), named[0][1].path
     page = page_name(first) if (first / PAGE).is_file() else ""
     execution = ExecutionSummary(runs, page=page)
     print(FORMATS[arguments.format](execution), end="")
@@ -44,3 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
         write_report(first, execution)
         print(f"lineproof: {first} has them as {PAGE} now", file=sys.stderr)
     return 0
+
+
+def _judged_again(run: RecordedRun) -> RunSummary:
+    try:
+        return summary_of(confirmed(run))
+    except ConfigError as error:
+        return replace(summary_of(run), doubt=str(error))

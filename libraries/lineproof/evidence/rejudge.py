@@ -27,7 +27,7 @@ from ..core.telemetry import Telemetry
 from ..core.trial import EXAMINED, EXAMINED_SLOWLY, Fault, Load, Measure, Outcome, Trial, read_trial
 from ..core.units import Unit, Value
 from ..core.verdict import Verdict
-from ..errors import BREAKDOWN_ERRORS, SentenceError, TestbedError, in_words
+from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, TestbedError, in_words
 from ..session.explaining import explained
 from ..session.generator import measured_limits
 from ..session.judging import AFTER, BEFORE, SET_UP, Listener, judge, nobody, promised
@@ -207,7 +207,11 @@ def rejudge(folder: Path) -> RejudgedRun:
 
     Raises ConfigError, above all where the folder was altered.
     """
-    run = read_run(folder)
+    return judged_again(read_run(folder))
+
+
+def judged_again(run: RecordedRun) -> RejudgedRun:
+    """Return every sentence of *run*, judged again. Raises ConfigError where its kept files make no plan."""
     environment, plan = run.environment, read_kept_plan(run)
     lacking = unfinished_sentences(run) if environment.ended is not None else {}
     changed = (
@@ -218,6 +222,24 @@ def rejudge(folder: Path) -> RejudgedRun:
     return RejudgedRun(
         run, tuple(_rejudged(RecordedBench(run, plan, record)) for record in run.requirements), (*changed,)
     )
+
+
+def confirmed(run: RecordedRun) -> RecordedRun:
+    """Return *run* with the messages that its records come to. Raises ConfigError where that is another verdict.
+
+    Whoever changes a verdict can seal the run anew; he would have to change all that leads to it too.
+    """
+    if not run.requirements:
+        return run
+    judged, records = judged_again(run), list[RequirementRecord]()
+    for one in judged.sentences:
+        if one.verdict is None or one.state != SAME:
+            now = one.remarks[0] if one.verdict is None or one.state != DIFFERS else one.verdict.ruling.value
+            raise ConfigError(f"is not believed: '{one.record.sentence}', judged again: {now}", run.path)
+        records.append(replace(one.record, message=one.verdict.message))
+    if judged.changed:
+        raise ConfigError(f"is not believed: {judged.changed[0]}", run.path)
+    return replace(run, requirements=tuple(records))
 
 
 def _rejudged(bench: RecordedBench) -> RejudgedSentence:

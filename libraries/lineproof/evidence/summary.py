@@ -244,7 +244,7 @@ class RunSummary:
     """A run with its sentences. ``facts``: name and words of what was tested, with what, by which goal, and when.
 
     ``incomplete``: what the run lacks because it ended badly, in words. ``instead``: what the run has in place of
-    sentences, or why it has none; ``tables``: where those of a study are.
+    sentences, or why it has none; ``tables``: where those of a study are. ``doubt``: why its verdicts are not believed.
     """
 
     run: RecordedRun
@@ -253,6 +253,7 @@ class RunSummary:
     incomplete: tuple[str, ...] = ()
     instead: str = ""
     tables: str = ""
+    doubt: str = ""
 
     @property
     def title(self) -> str:
@@ -349,7 +350,12 @@ def summary(execution: ExecutionSummary) -> Document:
 def head(run: RunSummary) -> list[Part]:
     """Return what *run* lacks, what was found at its end, and what was tested when."""
     environment, is_open = run.run.environment, any(row.record.verdict == "INCONCLUSIVE" for row in run.rows)
-    findings = (*run.incomplete, *environment.router_configuration.afterwards, _busy_words(environment) * is_open)
+    findings = (
+        run.doubt,
+        *run.incomplete,
+        *environment.router_configuration.afterwards,
+        _busy_words(environment) * is_open,
+    )
     return [*(Note(words, strong=True) for words in findings if words), Facts(run.facts)]
 
 

@@ -24,6 +24,8 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.history.store import HistoryStore, Imported, import_run, runs, runs_named, sentences, store_url
 from support.made_runs import SENTENCE, few, write_run
 
+pytestmark = pytest.mark.usefixtures("as_recorded")
+
 
 def open_store(url: str) -> HistoryStore:
     return HistoryStore(store_url(url, Path("results")), create=True)

@@ -27,6 +27,7 @@ from ...units import counted, moment
 from ...visible import shortened, visible
 from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table, verdict_cell
 from ..integrity import Integrity, check_integrity
+from ..rejudge import confirmed
 from ..run import RecordedRun, find_runs, recorded_run
 from ..run_files import REQUIREMENTS
 from ..summary import SentenceRow, sentence_rows
@@ -182,7 +183,7 @@ def import_run(store: HistoryStore, path: Path) -> Imported:
         if state.manifest is not None and (same := store.rows(known)):
             # the sums are right, so that reading it would give what is there
             return Imported(str(path), same[0].run, "unchanged", simulated=same[0].simulated)
-        recorded = recorded_run(state)
+        recorded = confirmed(recorded_run(state))
         run, lines = _run_row(state, recorded), list(map(_sentence_row, sentence_rows(recorded)))
         added = store.add(run, lines)
     except TestbedError:

@@ -16,7 +16,7 @@ from pydantic import StringConstraints
 from ...config import Config, matching, read_yaml, validate_config
 from ...core.goal import Goal
 from ...core.verdict import odds_text
-from ...errors import ConfigError, LineproofError, TestbedError, in_words
+from ...errors import ConfigError, TestbedError
 from ...files import read_file
 from ...system.children import remedy
 from ...units import counted, moment, si
@@ -25,7 +25,7 @@ from ..document import Code, Document, Facts, Figure, Items, Note, Part, Section
 from ..forms import known_facts
 from ..pictures import sentence_plot
 from ..records import EnvironmentRecord, RequirementRecord
-from ..rejudge import DIFFERS, SUSPECT, rejudge
+from ..rejudge import confirmed
 from ..run import RecordedRun, recorded_run
 from ..run_files import MANIFEST_FILE, SIGNATURE, sha256_of
 from ..summary import ExecutionSummary, RunSummary, summary, summary_of
@@ -77,8 +77,8 @@ class About(Config):
 class Sheet:
     """A run that is signed off. ``about``: the user's words; ``made`` in UTC; ``key``: the public one, "": not signed.
 
-    ``manifest``: the SHA-256 of manifest.json; "": the run was never closed. ``again``: what its records say when they
-    are judged again. ``reasons``: why it cannot be signed off, without their subject; () unless it is a ``draft``.
+    ``manifest``: the SHA-256 of manifest.json; "": the run was never closed. ``reasons``: why it cannot be signed off,
+    without their subject; () unless it is a ``draft``.
     """
 
     run: RecordedRun
@@ -87,7 +87,6 @@ class Sheet:
     about: About
     manifest: str
     made: datetime
-    again: str
     reasons: tuple[str, ...] = ()
     draft: bool = False
     key: str = ""
@@ -101,19 +100,19 @@ class Sheet:
 def make_sheet(folder: Path, now: datetime, about: Path | None = None, draft: bool = False) -> Sheet:
     """Return the sheet of the run in *folder*. *about*: the user's file. *now*: UTC.
 
-    Raises ConfigError with one sentence where the run was altered, where the file is wrong, and, unless it is a
-    *draft*, where the run cannot be signed off.
+    Raises ConfigError with one sentence where the run was altered, or its records come to another verdict, where the
+    file is wrong, and, unless it is a *draft*, where the run cannot be signed off.
     """
-    run = recorded_run(verify(folder)[0])
+    run = confirmed(recorded_run(verify(folder)[0]))
     told = _read_about(about, run.requirements, f"{now:%Y-%m-%d}") if about else About()
-    of_run, (again, contradicted) = summary_of(run), _judged_again(folder)
-    reasons = (*_reasons(run, of_run, told), *contradicted)
+    of_run = summary_of(run)
+    reasons = (*_reasons(run, of_run, told),)
     if reasons and not draft:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise ConfigError(f"cannot be signed off: {reasons[0]}{more}; '--draft' makes a sheet to look at", folder)
     manifest = sha256_of(folder / MANIFEST_FILE) if (folder / MANIFEST_FILE).is_file() else ""
     environment, made = run.environment, now.replace(microsecond=0)
-    return Sheet(run, of_run, environment, told, manifest, made, again, reasons, draft)
+    return Sheet(run, of_run, environment, told, manifest, made, reasons, draft)
 
 
 def goals_of(run: RecordedRun) -> tuple[Goal, ...]:
@@ -143,21 +142,6 @@ def _reasons(run: RecordedRun, summary: RunSummary, about: About) -> Iterator[st
     undecided = [record for record in run.requirements if record.verdict == "INCONCLUSIVE"]
     if names := [record.sentence for record in undecided if not about.waivers_of(record)]:
         yield f"INCONCLUSIVE and not waived: {_some(names)}"
-
-
-def _judged_again(folder: Path) -> tuple[str, tuple[str, ...]]:
-    """Return what the records say when they are judged again, and why they are not to be signed, in words.
-
-    Whoever changes a record can seal the run again; he would have to change all that leads to its verdict too.
-    """
-    try:
-        judged = rejudge(folder)
-    except LineproofError as error:
-        return f"no: {in_words(error)}", ()
-    promises = counted(len(judged.sentences), "promise")
-    wrong = _some([one.record.sentence for one in judged.sentences if one.state in (DIFFERS, SUSPECT)])
-    doubt = f"its records of {wrong} come to another verdict, or contradict themselves ('lineproof rejudge' says how)"
-    return f"{judged.same} of {promises} come to the same verdict", (*judged.changed, *([doubt] if wrong else []))
 
 
 def _some(names: Sequence[str]) -> str:
@@ -284,7 +268,7 @@ def _evidence(sheet: Sheet) -> Iterator[Part]:
         {
             "run": sheet.environment.run,
             f"SHA-256 of {MANIFEST_FILE}": sheet.manifest or "none: the run was never closed",
-            "records judged again": sheet.again,
+            "records judged again": f"{counted(len(sheet.run.requirements), 'promise')}, each with the same verdict",
             "electronic signature": f"key {key_id(key)}, public key {key}, in {SIGNATURE}" if key else "none",
         }
     )
