@@ -108,5 +108,5 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile_processes: Prof
 @pytest.fixture(scope="module")
 def as_recorded() -> Iterator[None]:
     """Take the verdicts of made runs as they are recorded."""
-    with mock.patch("lineproof.evidence.rejudge.judged_again", made_runs.as_recorded):
+    with mock.patch("lineproof.evidence.rejudge.rejudge", made_runs.as_recorded):
         yield

@@ -103,7 +103,7 @@ def run(tmp_path: Path) -> Path:
 def test_a_run_comes_to_the_same_verdicts(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # neither the project's files nor those that come with Lineproof are there any more
     monkeypatch.setattr("lineproof.project.packaged_variables", lambda: tmp_path / "nothing")
-    found = rejudge(run)
+    found = rejudge(read_run(run))
     assert found.same == 3 and " ".join(item.state for item in found.sentences) == "same same same"
     assert "the verdict is reached after 4 of the 6 recorded trials now" in found.sentences[0].remarks
 
@@ -151,7 +151,7 @@ def test_an_edited_record_that_was_sealed_again_is_believed_by_nobody(
     run: Path, file: str, edit: Callable[[list[dict[str, Any]]], object], states: str, says: str
 ) -> None:
     change_records(run / f"{file}.jsonl", edit)
-    found = rejudge(run)
+    found = rejudge(read_run(run))
     assert found.same == states.split().count("same")
     assert " ".join(item.state for item in found.sentences) == states
     assert says in "; ".join([*found.changed, *(words for item in found.sentences for words in item.remarks)])
@@ -172,7 +172,7 @@ def test_what_a_resealed_run_lacks_is_one_sentence(run: Path, name: str) -> None
     (run / name).unlink()
     reseal(run, RUN)
     with pytest.raises(ConfigError, match=rf"{run}: has no {name}[^\n]*$"):
-        rejudge(run)
+        rejudge(read_run(run))
 
 
 def test_trials_of_a_sentence_have_the_same_directions_or_are_refused(run: Path) -> None:
@@ -299,7 +299,7 @@ def read_in_every_way(run: Path) -> None:
         execution = ExecutionSummary((summary_of(read),))
         as_text(summary(execution), 80)
         report(execution)
-        rejudge(run)
+        rejudge(read_run(run))
         gate([read], [read], ComparisonRule())
 
 

@@ -164,7 +164,7 @@ def _as_recorded(*words: str | Path) -> str:
     """Return what a command prints in this process, which does not judge the made runs again."""
     printed = io.StringIO()
     with (
-        mock.patch("lineproof.evidence.rejudge.judged_again", made_runs.as_recorded),
+        mock.patch("lineproof.evidence.rejudge.rejudge", made_runs.as_recorded),
         mock.patch.dict(os.environ, COLUMNS="100"),
         contextlib.chdir(ROOT),
         contextlib.redirect_stdout(printed),

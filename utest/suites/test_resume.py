@@ -54,7 +54,7 @@ def test_doubts_that_somebody_took_from_a_trial_of_an_earlier_run_are_there_agai
     robot_run.run(tmp_path, suite, *options, "-v", f"RESUME:{runs_of(tmp_path)[0].path.name}")
     _, again = runs_of(tmp_path)
     change_records(again.path / "trials.jsonl", lambda rows: [row["trial"].update(problems=[]) for row in rows])
-    (sentence,) = rejudge(again.path).sentences
+    (sentence,) = rejudge(read_run(again.path)).sentences
     assert sentence.state == "same" and sentence.verdict is not None and sentence.verdict.runs
     judged = [item.trial for item in again.trials if item.trial.number]
     assert [trial.problems for trial in sentence.verdict.trials] == [trial.problems for trial in judged]

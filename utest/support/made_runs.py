@@ -124,7 +124,7 @@ def made_run(
 
 
 def as_recorded(run: RecordedRun) -> RejudgedRun:
-    """Stand for :func:`.judged_again`: made runs have too few records to be judged again."""
+    """Stand for :func:`.rejudge`: made runs have too few records to be judged again."""
     verdicts: list[Any] = [SimpleNamespace(message=record.message) for record in run.requirements]
     both = zip(run.requirements, verdicts, strict=True)
     return RejudgedRun(run, tuple(RejudgedSentence(record, verdict, SAME) for record, verdict in both))

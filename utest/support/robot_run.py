@@ -14,6 +14,7 @@ from pathlib import Path
 from robot.api import ExecutionResult
 
 from lineproof.evidence.rejudge import judge_another_sla, rejudge
+from lineproof.evidence.run import read_run
 from lineproof.system.login import Login
 from support.fork_server import ForkedProcess, ForkServer
 from support.paths import ROOT as ROOT
@@ -88,7 +89,7 @@ def check_runs(results: Path) -> None:
     So do its sentences as those of another suite: each to a verdict that it has in this test, or to the FAIL of less.
     """
     for folder in sorted(path.parent for path in results.glob("*/inputs.jsonl")):
-        judged = rejudge(folder)
+        judged = rejudge(read_run(folder))
         for sentence in judged.sentences:
             told = f"{folder}: {sentence.record.message}\nagain: {sentence.verdict}\n{sentence.remarks}"
             assert sentence.state == "same" and not sentence.remarks, told

@@ -20,7 +20,7 @@ from ..evidence.document import Cell, Column, Document, Facts, Folded, Items, Pa
 from ..evidence.recorder import code_identity
 from ..evidence.records import code_text
 from ..evidence.rejudge import SAME, AnotherVerdict, AskedSentence, RejudgedRun, judge_another_sla, rejudge
-from ..evidence.run import RecordedRun
+from ..evidence.run import RecordedRun, read_run
 from ..project import Project
 from ..units import counted
 from .arguments import add_json, add_run, add_variables, print_document, run_of, say
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _another_sla(arguments)
     if arguments.variable:
         raise ConfigError("-v is about the sentences of another suite; expected --suite too")
-    judged = rejudge(run_of(arguments.run_name))
+    judged = rejudge(read_run(run_of(arguments.run_name)))
     print_document(rejudged(judged, code_identity()), arguments)
     return int(bool(judged.changed) or judged.same < len(judged.sentences))
 

@@ -147,7 +147,7 @@ def pair_figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
     return figures
 
 
-def pair_lines(promise: Promise, trials: Sequence[Trial]) -> list[str]:
+def _pair_lines(promise: Promise, trials: Sequence[Trial]) -> list[str]:
     """Return a line for the mean forwarding rate of each port pair and of all together; none for one pair."""
     figures = pair_figures(promise, trials)
     if not figures:
@@ -160,14 +160,15 @@ def pair_lines(promise: Promise, trials: Sequence[Trial]) -> list[str]:
     return [*lines, f"all pairs together: forwarded {si(figures['all_pairs_forwarded_pps'], 'pps')}"]
 
 
-def direction_lines(trials: Sequence[Trial]) -> list[str]:
-    """Return a line for what each direction lost, if there are several and one lost more than twice another."""
+def direction_lines(promise: Promise, trials: Sequence[Trial]) -> list[str]:
+    """Return what each direction lost, if one lost more than twice another, and what each of several pairs did."""
     lost = "lost or changed" if changed_words(trials) else "lost"
     columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))
     ratios = [sum(row.lost for row in column) / max(1, sum(row.offered for row in column)) for column in columns]
-    if len(columns) < 2 or min(ratios) > max(ratios) / 2 or not max(ratios):
-        return []
-    return [
+    is_uneven = len(columns) > 1 and min(ratios) <= max(ratios) / 2 and max(ratios)
+    lines = [
         f"port {column[0].tx_port} to {column[0].rx_port}: {f'{lost} {percent(ratio)}' if ratio else 'none missing'}"
         for column, ratio in zip(columns, ratios, strict=True)
+        if is_uneven
     ]
+    return [*lines, *_pair_lines(promise, trials)]

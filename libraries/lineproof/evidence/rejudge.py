@@ -202,15 +202,7 @@ class RejudgedRun:
         return sum(sentence.state == SAME for sentence in self.sentences)
 
 
-def rejudge(folder: Path) -> RejudgedRun:
-    """Return every sentence of the run in *folder*, judged again. Reads nothing else.
-
-    Raises ConfigError, above all where the folder was altered.
-    """
-    return judged_again(read_run(folder))
-
-
-def judged_again(run: RecordedRun) -> RejudgedRun:
+def rejudge(run: RecordedRun) -> RejudgedRun:
     """Return every sentence of *run*, judged again. Raises ConfigError where its kept files make no plan."""
     environment, plan = run.environment, read_kept_plan(run)
     lacking = unfinished_sentences(run) if environment.ended is not None else {}
@@ -231,7 +223,7 @@ def confirmed(run: RecordedRun) -> RecordedRun:
     """
     if not run.requirements:
         return run
-    judged, records = judged_again(run), list[RequirementRecord]()
+    judged, records = rejudge(run), list[RequirementRecord]()
     for one in judged.sentences:
         if one.verdict is None or one.state != SAME:
             now = one.remarks[0] if one.verdict is None or one.state != DIFFERS else one.verdict.ruling.value

@@ -323,10 +323,8 @@ class _Sentence:
         if unread and decision.ruling is Ruling.PASS and (interrupted or any(trial.lost for trial in decision.trials)):
             unprobed = any(trial.probes(row) is None for trial in decision.trials for row in trial.outcome.directions)
             unseen += [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if unprobed else []
-        of_spans, of_looks = (
-            list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk)),
-            changed_shares(decision.trials),
-        )
+        of_spans = list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk))
+        of_looks = changed_shares(decision.trials)
         if not self.promise.quantity.doubts or not (problems or unseen or of_spans or of_looks):
             return decision
 

@@ -9,17 +9,7 @@ from ...core.bounds import Bounds, Limit
 from ...core.deciding import MOST_EXTRA
 from ...core.doubts import GENTLE, OF_FRAMES, USABLE_SHARE, Conditions, name, ports, queues
 from ...core.goal import Goal
-from ...core.phrases import (
-    between,
-    changed_words,
-    difference,
-    direction_lines,
-    mean_rate,
-    pair_lines,
-    percent,
-    proven,
-    rate_words,
-)
+from ...core.phrases import between, changed_words, difference, direction_lines, mean_rate, percent, proven, rate_words
 from ...core.quantity import Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Fault, Problem, Trial
@@ -105,7 +95,7 @@ class ForwardingRate(Quantity):
                 against += f", {percent(promise.goal.forgiven)} forgiven in all"
         changed = changed_words(trials) if ruling is Ruling.FAIL else ""
         summary = f"forwarded {rate} of {si(offered, 'pps')} offered{against}{f': {changed}' if changed else ''}"
-        details = [*direction_lines(trials), *pair_lines(promise, trials)]
+        details = direction_lines(promise, trials)
         total = sum(trial.offered for trial in trials) / (sum(trial.seconds.low for trial in trials) or 1e-9)
         if total / (1 if promise.in_total else len(trials[0].outcome.directions)) < promise.limit.value:
             details.insert(0, "the generator offered less than is to be forwarded; use a faster one")

@@ -15,7 +15,6 @@ from ...core.phrases import (
     changed_words,
     direction_lines,
     mean_rate,
-    pair_lines,
     part,
     percent,
     proven,
@@ -72,7 +71,7 @@ class Loss(Quantity):
         where = " in the worst direction" * (several and lost > 0 and not promise.in_total)
         lost_words = "lost or changed" if changed and not is_split else "lost"
         summary = f"{lost_words} {lost_share}{where} ({counts}) at {load}"
-        details = [*direction_lines(trials), *pair_lines(promise, trials)]
+        details = direction_lines(promise, trials)
         if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
             missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
             summary += f", {percent(most)} forgiven in all"
