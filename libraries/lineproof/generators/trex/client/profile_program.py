@@ -10,7 +10,7 @@ is no client.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
+import importlib
 import inspect
 import io
 import json
@@ -76,7 +76,7 @@ def _import_client(folder: str) -> str:
         package.__path__ = [str((shipped.client_folder(Path(folder)) or Path(folder)) / "trex_stl_lib")]
         sys.modules["trex_stl_lib"] = package
     else:
-        library, name = pypi.load_library(), f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}"
+        library, name = pypi.load_library(), pypi.NAME
     find_offsets(library.builder)
     read_captures_whole()
     import yaml

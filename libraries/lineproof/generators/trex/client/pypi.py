@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,9 @@ from .answers import ServerEvents, plain_message
 from .library import ClientLibrary, stream_data
 from .service import Refusal
 from .sockets import REPLY_LIMIT
+
+NAME = "trex-stl-lib 0.3"
+"""The only version that an installation takes."""
 
 BASIC_LAYERS = ["l2", "inet", "inet6"]
 """Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""
@@ -65,7 +67,7 @@ class PypiLibrary(ClientLibrary):
         client.connect()
         link.socket.setsockopt(self.library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
         api = ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor"))
-        return f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}", api
+        return NAME, api
 
     @property
     def _handle(self) -> str:
