@@ -197,16 +197,21 @@ class Content:
         """Return what is wrong with *frame*, and of one that was sent its stream, tags and flow."""
         header = ip_header(frame)
         packet, length = _packet(frame, header)
-        kin = {way: [item for item in sent if item.is_kin(header, packet)] for way, sent in self._sent.items()}
-        differences = {item.differs(packet): item for item in kin[direction]}
+        differences = self._differences(direction, header, packet)
         if (sent := differences.get("")) is not None:
             tags = frame[12 : header.offset] if header else b""
             return self._wrong_on_the_way(direction, sent, frame, header), (sent.stream, tags, sent.flow(packet))
-        if any(not item.differs(packet) for way in self.directions if way != direction for item in kin[way]):
+        if any("" in self._differences(way, header, packet) for way in self.directions if way != direction):
             return "of another direction", None
         if len(packet) < length:
             return CUT, None
         return next((word for word in (HEADER, PAYLOAD, LENGTH, ADDRESSES) if word in differences), OTHER), None
+
+    def _differences(
+        self, direction: Direction, header: IpHeaderPosition | None, packet: bytes
+    ) -> dict[str, SentFrames]:
+        """Return in what *packet* differs from the frames of *direction* that are like it."""
+        return {item.differs(packet): item for item in self._sent[direction] if item.is_kin(header, packet)}
 
     def _wrong_on_the_way(
         self, direction: Direction, sent: SentFrames, frame: bytes, header: IpHeaderPosition | None
