@@ -53,45 +53,56 @@ class Params:
     def __contains__(self, name: str) -> bool:
         return self.data.get(name) is not None
 
-    def _read(self, name: str, default: Any, fits: Callable[[Any], bool], expected: str) -> Any:
+    def _read(self, name: str, default: Any) -> Any:
         value = self.data.get(name)
-        if value is None:
-            if default is _REQUIRED:
-                raise bad_parameter(f"field '{name}' value is null")
-            return default
-        if not fits(value):
-            raise bad_parameter(f"field '{name}' is {value!r:.40}; expected {expected}")
-        return value
+        if value is None and default is _REQUIRED:
+            raise bad_parameter(f"field '{name}' value is null")
+        return default if value is None else value
+
+    def _misfit(self, name: str, expected: str) -> RpcError:
+        return bad_parameter(f"field '{name}' is {self.data[name]!r:.40}; expected {expected}")
 
     def integer(self, name: str, default: int = _REQUIRED, least: int = 0, most: int = 2**64 - 1) -> int:
         """Return an integer within *least*…*most*."""
-
-        def fits(value: Any) -> bool:
-            return _is_number(value) and least <= value <= most and value == int(value)
-
-        return int(self._read(name, default, fits, f"an integer from {least} to {most}"))
+        value = self._read(name, default)
+        if not _is_number(value) or not least <= value <= most or value != int(value):
+            raise self._misfit(name, f"an integer from {least} to {most}")
+        return int(value)
 
     def number(self, name: str, default: float = _REQUIRED, least: float = -math.inf) -> float:
         """Return a finite number, at least *least*."""
-        expected = "a number" if least == -math.inf else f"a number not below {least:g}"
-        return float(self._read(name, default, lambda value: _is_number(value) and value >= least, expected))
+        value = self._read(name, default)
+        if not _is_number(value) or value < least:
+            raise self._misfit(name, "a number" if least == -math.inf else f"a number not below {least:g}")
+        return float(value)
 
     def boolean(self, name: str, default: bool = _REQUIRED) -> bool:
         """Return true or false."""
-        return bool(self._read(name, default, lambda value: isinstance(value, bool), "true or false"))
+        value = self._read(name, default)
+        if not isinstance(value, bool):
+            raise self._misfit(name, "true or false")
+        return value
 
     def text(self, name: str, default: str = _REQUIRED, longest: int = LONGEST_TEXT) -> str:
         """Return a string of at most *longest* characters."""
-        expected = f"a string of at most {longest} characters"
-        return str(self._read(name, default, lambda value: isinstance(value, str) and len(value) <= longest, expected))
+        value = self._read(name, default)
+        if not isinstance(value, str) or len(value) > longest:
+            raise self._misfit(name, f"a string of at most {longest} characters")
+        return value
 
     def choice(self, name: str, choices: tuple[str, ...], default: str = _REQUIRED) -> str:
         """Return one of *choices*."""
-        return str(self._read(name, default, choices.__contains__, f"one of: {', '.join(choices)}"))
+        value = self._read(name, default)
+        if value not in choices:
+            raise self._misfit(name, f"one of: {', '.join(choices)}")
+        return str(value)
 
     def object(self, name: str) -> Params:
         """Return an object."""
-        return Params(self._read(name, _REQUIRED, lambda value: isinstance(value, dict), "an object"))
+        value = self._read(name, _REQUIRED)
+        if not isinstance(value, dict):
+            raise self._misfit(name, "an object")
+        return Params(value)
 
     def objects(self, name: str) -> list[Params]:
         """Return an array of objects."""
@@ -102,10 +113,10 @@ class Params:
         return self._array(name, [], int, "integers")
 
     def _array(self, name: str, default: Any, kind: type, plural: str) -> list[Any]:
-        def fits(values: Any) -> bool:
-            return isinstance(values, list) and all(isinstance(n, kind) and not isinstance(n, bool) for n in values)
-
-        return list(self._read(name, default, fits, f"an array of {plural}"))
+        values = self._read(name, default)
+        if not isinstance(values, list) or any(not isinstance(n, kind) or isinstance(n, bool) for n in values):
+            raise self._misfit(name, f"an array of {plural}")
+        return list(values)
 
 
 def _is_number(value: Any) -> bool:
@@ -137,11 +148,11 @@ def encode(data: Any) -> bytes:
     return _JSON.encode(data).encode()
 
 
-def _error_reply(error: RpcError, number: str | int | float | None = None) -> bytes:
+def _error_reply(error: RpcError, number: str | int | None = None) -> dict[str, Any]:
     reported: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.specific is not None:
         reported["specific_err"] = error.specific
-    return encode({"jsonrpc": "2.0", "id": number, "error": reported})
+    return {"jsonrpc": "2.0", "id": number, "error": reported}
 
 
 class Dispatcher:
@@ -168,16 +179,16 @@ class Dispatcher:
                 text = f"Request is too large ({len(request)} bytes). Maximum size is {LARGEST_REQUEST} bytes."
                 raise RpcError(-32600, text)
             plain = plain_bytes(request, LARGEST_REQUEST)
-            reply = self._answer(plain)
+            reply = encode(self._answer(plain))
         except RpcError as error:
-            reply = _error_reply(error)
+            reply = encode(_error_reply(error))
         except ValueError as error:
-            reply = _error_reply(RpcError(-32700, "Bad JSON Format", str(error)))
+            reply = encode(_error_reply(RpcError(-32700, "Bad JSON Format", str(error))))
         return reply if plain is request else zip_message(reply)
 
-    def _answer(self, request: bytes) -> bytes:
+    def _answer(self, request: bytes) -> Any:
         try:
-            calls = parse_json(request, LARGEST_REQUEST)
+            calls = parse_json(request, LARGEST_REQUEST, strict=False)
         except ValueError:
             raise RpcError(-32700, "Bad JSON Format") from None
         if not isinstance(calls, list):
@@ -185,18 +196,16 @@ class Dispatcher:
         reading = all(isinstance(call, dict) and str(call.get("method")).startswith(READING) for call in calls)
         with self._one_moment() if reading else nullcontext():
             answers = [self._one(call) for call in calls]
-        if not answers:
-            return b"null"
-        return answers[0] if len(answers) == 1 else b"[" + b",".join(answers) + b"]"
+        return answers if len(answers) > 1 else answers[0] if answers else None
 
-    def _one(self, call: Any) -> bytes:
-        number: str | int | float | None = None
+    def _one(self, call: Any) -> dict[str, Any]:
+        number: str | int | None = None
         try:
             if not isinstance(call, dict):
                 raise RpcError(-32600, "Bad Request", "a call is a JSON object")
-            if isinstance(given := call.get("id"), str | int | float) and len(str(given)) <= LONGEST_TEXT:
+            if isinstance(given := call.get("id"), str | int) and len(str(given)) <= LONGEST_TEXT:
                 number = given
-            return encode({"jsonrpc": "2.0", "id": number, "result": self._call(call)})
+            return {"jsonrpc": "2.0", "id": number, "result": self._call(call)}
         except RpcError as error:
             return _error_reply(error, number)
         except Exception as error:
@@ -216,7 +225,8 @@ class Dispatcher:
         if given is not None and not isinstance(given, dict):
             raise RpcError(-32602, "Bad parameters for method", "'params' is not an object")
         params = Params(given or {})
-        if name not in NO_HANDLE_NEEDED and params.text("api_h") != self._api_h:
+        if params.data.get("api_h") != self._api_h and name not in NO_HANDLE_NEEDED:
+            params.text("api_h")
             text = "API verification failed - API handler provided mismatch for class: 'core'"
             raise RpcError(-32000, "Failed To Execute Method", text)
         return method(params)

@@ -37,8 +37,6 @@ def ask(request: Any) -> Any:
 
 def test_codes() -> None:
     """Beside those of a real server, below."""
-    for text in (b'{"id": 1e999}', b'{"method": "ping", "params": {"x": NaN}}'):
-        assert json.loads(dispatcher().handle(text))["error"]["code"] == -32700
     wrong = ask({"id": 1, "method": "echo", "params": {"api_h": "xxxx"}})
     assert "API handler provided mismatch" in wrong["error"]["specific_err"]
     assert ask({"id": 1, "method": "echo", "params": [1]})["error"]["code"] == -32602
