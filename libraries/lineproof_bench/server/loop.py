@@ -33,9 +33,6 @@ from .statistics import FlowStats, Statistics
 from .streams import factor_of, load_of, parse_stream
 from .transmission import Event, Publisher, Transmission
 
-READABLE = int(zmq.POLLIN)
-"""A plain number: pyzmq's flags are slow to combine."""
-
 
 class PortTaken(Exception):
     """A fixed TCP port is already in use."""
@@ -98,8 +95,8 @@ class TrexServer:
         """
         self._loop = asyncio.get_running_loop()
         descriptors = [int(socket.getsockopt(zmq.FD)) for socket in (self._rpc, self._pub)]
-        for descriptor in descriptors:
-            self._loop.add_reader(descriptor, self._look)
+        for descriptor, look in zip(descriptors, (self._wake.set, self._publisher.subscribed), strict=True):
+            self._loop.add_reader(descriptor, look)
         end: ServerAction | None = None
         try:
             end = await self._serve()
@@ -121,16 +118,15 @@ class TrexServer:
             due = [self._publisher.due, *(moment for moment, _ in islice(replies, 1))]
             if (wait := transmission.wait()) is not None:
                 due.append(time.monotonic() + wait)
-            readable = await self._wait(min(due))
+            frames = await self._request(min(due))
             if self._stopping:
                 return None
-            # one message of each socket, then the server's own work: nobody who sends many keeps it from that
-            if self._pub in readable:
-                self._publisher.subscribed()
+            # one message, then the server's own work: nobody who sends many keeps it from that
+            self._publisher.subscribed()  # to send may have taken what its descriptor would tell
             if end := carry_out(faults, self.service, self._publisher):
                 return end
-            if self._rpc in readable:
-                *envelope, request = self._rpc.recv_multipart()
+            if frames:
+                *envelope, request = frames
                 reply = [*envelope, self._dispatcher.handle(request)]
                 if (delay := faults.reply_delay()) < math.inf:
                     replies.append((time.monotonic() + delay, reply))
@@ -142,24 +138,24 @@ class TrexServer:
             if time.monotonic() >= self._publisher.due:
                 self._publisher.counters(statistics.published())
 
-    async def _wait(self, until: float) -> list[zmq.Socket[bytes]]:
-        """Let others have their turn until *until* (steady clock) or a message; return the sockets that have one."""
-        if (readable := self._readable()) or self._stopping or (left := until - time.monotonic()) <= 0:
-            await asyncio.sleep(0)
-            return readable
+    async def _request(self, until: float) -> list[bytes]:
+        """Let others have their turn; return the next request, [] if none comes by *until* (steady clock)."""
         self._wake.clear()
-        timer = asyncio.get_running_loop().call_later(left, self._wake.set)
-        await self._wake.wait()
-        timer.cancel()
-        return self._readable()
-
-    def _readable(self) -> list[zmq.Socket[bytes]]:
-        return [socket for socket in (self._rpc, self._pub) if int(socket.getsockopt(zmq.EVENTS)) & READABLE]
-
-    def _look(self) -> None:
+        if (frames := self._received()) or time.monotonic() >= until:
+            await asyncio.sleep(0)
         # ZeroMQ's descriptors tell of changes only, most of them its own
-        if self._readable():
-            self._wake.set()
+        while not frames and not self._stopping and (left := until - time.monotonic()) > 0:
+            timer = asyncio.get_running_loop().call_later(left, self._wake.set)
+            await self._wake.wait()
+            timer.cancel()
+            self._wake.clear()
+            frames = self._received()
+        return frames
+
+    def _received(self) -> list[bytes]:
+        with contextlib.suppress(zmq.Again):
+            return self._rpc.recv_multipart(zmq.NOBLOCK)
+        return []
 
 
 THIEF_SESSION = 2**32

@@ -14,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-import yaml
 from pydantic import Field
 
-from lineproof.config import Config, load_config
+from lineproof.config import Config, load_config, read_yaml
 from lineproof.simulation import BY_A_MODEL, MODEL_DRIVER, Habit, HabitKind
 
 from ..backend import PortDescription, StreamTraffic
@@ -42,7 +41,7 @@ class ServerHabits:
         return self._next_hops[port] if port < len(self._next_hops) else ("0.0.0.0", "0.0.0.0")
 
 
-ANSWERS: Mapping[str, Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_bytes())
+ANSWERS: Mapping[str, Mapping[str, Any]] = read_yaml(Path(__file__).with_name("answers.yaml"))[0]
 """The parts of answers that never change."""
 NO_MAC = "00:00:00:00:00:00"
 _ALPHABET = string.ascii_letters + string.digits

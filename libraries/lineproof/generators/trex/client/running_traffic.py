@@ -143,7 +143,7 @@ class RunningTraffic:
         trial, server = TrialRequest(**request), self._server
         receivers = sorted({port for _, port in trial.directions})
         # one capture has them all, and its last frames may be a few more of one port
-        most = math.ceil(trial.keep * len(receivers) * CAPTURED)
+        most = math.ceil(trial.keep * len(receivers) * (CAPTURED if len(receivers) > 1 else 1))
         with server.capturing(receivers, most) as fetch:
             if trial.groups:
                 server.replace_streams(self._streams)  # to remove streams resets the counts of their groups
