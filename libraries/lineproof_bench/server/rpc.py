@@ -53,56 +53,51 @@ class Params:
     def __contains__(self, name: str) -> bool:
         return self.data.get(name) is not None
 
-    def _read(self, name: str, default: Any) -> Any:
+    def _read(self, name: str, default: Any, fits: Callable[[Any], bool], expected: Callable[[], str]) -> Any:
         value = self.data.get(name)
-        if value is None and default is _REQUIRED:
-            raise bad_parameter(f"field '{name}' value is null")
-        return default if value is None else value
-
-    def _misfit(self, name: str, expected: str) -> RpcError:
-        return bad_parameter(f"field '{name}' is {self.data[name]!r:.40}; expected {expected}")
+        if value is None:
+            if default is _REQUIRED:
+                raise bad_parameter(f"field '{name}' value is null")
+            return default
+        if not fits(value):
+            raise bad_parameter(f"field '{name}' is {value!r:.40}; expected {expected()}")
+        return value
 
     def integer(self, name: str, default: int = _REQUIRED, least: int = 0, most: int = 2**64 - 1) -> int:
         """Return an integer within *least*…*most*."""
-        value = self._read(name, default)
-        if not _is_number(value) or not least <= value <= most or value != int(value):
-            raise self._misfit(name, f"an integer from {least} to {most}")
-        return int(value)
+
+        def fits(value: Any) -> bool:
+            return _is_number(value) and least <= value <= most and value == int(value)
+
+        return int(self._read(name, default, fits, lambda: f"an integer from {least} to {most}"))
 
     def number(self, name: str, default: float = _REQUIRED, least: float = -math.inf) -> float:
         """Return a finite number, at least *least*."""
-        value = self._read(name, default)
-        if not _is_number(value) or value < least:
-            raise self._misfit(name, "a number" if least == -math.inf else f"a number not below {least:g}")
-        return float(value)
+
+        def fits(value: Any) -> bool:
+            return _is_number(value) and value >= least
+
+        return float(self._read(name, default, fits, lambda: f"a number not below {least:g}"))
 
     def boolean(self, name: str, default: bool = _REQUIRED) -> bool:
         """Return true or false."""
-        value = self._read(name, default)
-        if not isinstance(value, bool):
-            raise self._misfit(name, "true or false")
-        return value
+        return bool(self._read(name, default, lambda value: isinstance(value, bool), lambda: "true or false"))
 
     def text(self, name: str, default: str = _REQUIRED, longest: int = LONGEST_TEXT) -> str:
         """Return a string of at most *longest* characters."""
-        value = self._read(name, default)
-        if not isinstance(value, str) or len(value) > longest:
-            raise self._misfit(name, f"a string of at most {longest} characters")
-        return value
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, str) and len(value) <= longest
+
+        return str(self._read(name, default, fits, lambda: f"a string of at most {longest} characters"))
 
     def choice(self, name: str, choices: tuple[str, ...], default: str = _REQUIRED) -> str:
         """Return one of *choices*."""
-        value = self._read(name, default)
-        if value not in choices:
-            raise self._misfit(name, f"one of: {', '.join(choices)}")
-        return str(value)
+        return str(self._read(name, default, choices.__contains__, lambda: f"one of: {', '.join(choices)}"))
 
     def object(self, name: str) -> Params:
         """Return an object."""
-        value = self._read(name, _REQUIRED)
-        if not isinstance(value, dict):
-            raise self._misfit(name, "an object")
-        return Params(value)
+        return Params(self._read(name, _REQUIRED, lambda value: isinstance(value, dict), lambda: "an object"))
 
     def objects(self, name: str) -> list[Params]:
         """Return an array of objects."""
@@ -113,10 +108,10 @@ class Params:
         return self._array(name, [], int, "integers")
 
     def _array(self, name: str, default: Any, kind: type, plural: str) -> list[Any]:
-        values = self._read(name, default)
-        if not isinstance(values, list) or any(not isinstance(n, kind) or isinstance(n, bool) for n in values):
-            raise self._misfit(name, f"an array of {plural}")
-        return list(values)
+        def fits(values: Any) -> bool:
+            return isinstance(values, list) and all(isinstance(n, kind) and not isinstance(n, bool) for n in values)
+
+        return list(self._read(name, default, fits, lambda: f"an array of {plural}"))
 
 
 def _is_number(value: Any) -> bool:
