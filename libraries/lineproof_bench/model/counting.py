@@ -46,22 +46,16 @@ class StreamCounts(NamedTuple):
     exits: tuple[tuple[int, int], ...] = ()
 
 
-class Splitter:
-    """Splits frames by shares, each of what the shares before it left; fractions of a frame are carried on."""
-
-    def __init__(self, carries: Sequence[float] = (0.0, 0.0, 0.0, 0.0)) -> None:
-        self.carries = tuple(carries)
-
-    def split(self, frames: int, shares: Sequence[float]) -> tuple[list[int], tuple[float, ...]]:
-        """Return the *frames* of each share, the rest last; and the fractions carried on."""
-        parts, carries, left = [], [], frames
-        for share, carry in zip(shares, self.carries, strict=True):
-            exact = carry + share * left
-            taken = min(left, math.floor(exact + _TINY))
-            parts.append(taken)
-            carries.append(min(max(exact - taken, 0.0), 1 - _TINY))
-            left -= taken
-        return [*parts, left], tuple(carries)
+def split(frames: int, shares: Sequence[float], carries: Sequence[float]) -> tuple[list[int], list[float]]:
+    """Return the *frames* of each share of what the shares before it left, the rest last; and fractions to carry on."""
+    parts, carried, left = [], [], frames
+    for share, carry in zip(shares, carries, strict=True):
+        exact = carry + share * left
+        taken = min(left, math.floor(exact + _TINY))
+        parts.append(taken)
+        carried.append(min(max(exact - taken, 0.0), 1 - _TINY))
+        left -= taken
+    return [*parts, left], carried
 
 
 class Sending:
@@ -85,7 +79,7 @@ class Sending:
         self._origin, self._at_origin, self._unsent_at_origin, self._lasts = begin, 0, 0, duration
         self._segment = StreamCounts()
         self._fate = Fate(0.0, 0.0, 0.0, {})
-        self._splitter = Splitter()
+        self._carries = [0.0] * 4
 
     def rate(self, now: float, asked: float, pps: float) -> None:
         """Send *pps* of the *asked* frames/s from *now* on (up to which frames are counted)."""
@@ -113,8 +107,7 @@ class Sending:
 
     def fate(self, fate: Fate) -> None:
         """Set the fate of frames from now on (frames are counted up to now)."""
-        _, carries = self._split()
-        self._splitter = Splitter(carries)
+        _, self._carries = self._split()
         self._segment, self._fate = self.counts, fate
 
     def advance(self, now: float) -> StreamCounts:
@@ -141,10 +134,9 @@ class Sending:
         self.unsent = max(self.unsent, unsent)
         return difference(self.counts, before)
 
-    def _split(self) -> tuple[list[int], tuple[float, ...]]:
-        frames = self.counts.offered - self._segment.offered
-        fate = self._fate
-        return self._splitter.split(frames, (fate.missed, fate.held, fate.no_route, fate.tx_dropped))
+    def _split(self) -> tuple[list[int], list[float]]:
+        frames, fate = self.counts.offered - self._segment.offered, self._fate
+        return split(frames, (fate.missed, fate.held, fate.no_route, fate.tx_dropped), self._carries)
 
     def _exits(self, start: StreamCounts, rest: int) -> tuple[tuple[int, int], ...]:
         frames, left, total = dict(start.exits), rest, self._fate.forwarded
@@ -212,7 +204,7 @@ class ReceiveRings:
     def __init__(self, size: int) -> None:
         self._size = size
         self._rings: defaultdict[Queue, _Ring] = defaultdict(_Ring)
-        self._splits: dict[Sending, tuple[list[QueueExit], list[float], Splitter]] = {}
+        self._splits: dict[Sending, tuple[list[QueueExit], list[float], list[float]]] = {}
 
     @property
     def waiting(self) -> Mapping[Queue, int]:
@@ -263,15 +255,15 @@ class ReceiveRings:
         for share in list(room.values())[:-1]:
             shares.append(share / left)
             left -= share
-        self._splits[sending] = list(room), shares, Splitter([0.0] * len(shares))
+        self._splits[sending] = list(room), shares, [0.0] * len(shares)
         return replace(fate, missed=missed, held=min(1.0, sum(room.values()) / (1 - missed)))
 
     def put(self, sending: Sending, frames: int) -> int:
         """Let *frames* of *sending* wait; return how many of them found no room."""
         if not frames or sending not in self._splits:
             return frames
-        directions, shares, splitter = self._splits[sending]
-        parts, splitter.carries = splitter.split(frames, shares)
+        directions, shares, carries = self._splits[sending]
+        parts, carries[:] = split(frames, shares, carries)
         lost = 0
         for (number, direction), part in zip(directions, parts, strict=True):
             ring = self._rings[sending.port, number]
