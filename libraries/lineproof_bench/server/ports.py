@@ -250,20 +250,6 @@ speed that TRex has (src/trex_port_attr.h:50)."""
 FrameLayer = Literal["ipv6", "vlan", "qinq", "mpls"]
 """Headers that a frame may have beside plain IPv4 over Ethernet."""
 
-Counted = Literal[
-    "received",
-    "sent",
-    "received_bytes",
-    "sent_bytes",
-    "missed",
-    "unsent",
-    "multicasts",
-    "pauses_received",
-    "pauses_sent",
-]
-"""The kinds of extended counters: frames; bytes without FCS; frames that the card missed, or did not send; frames
-to a group of receivers; pause frames."""
-
 
 class ServerCard(Config):
     """The answers of a server about its ports, and how it counts: a file of ``nics/``.
@@ -277,7 +263,8 @@ class ServerCard(Config):
     ``missed_errors``: how many ``ierrors`` a frame makes that the card missed; ``missed_received``: whether it is in
     ``ipackets`` all the same. ``received_fcs``: whether ``ibytes`` has the FCS. ``xstats_take``: reading the extended
     counters clears registers that TRex has not read yet, so that its own counters miss these frames. ``xstats``: those
-    extended counters that count anything here, in the driver's order.
+    extended counters that count anything here, in the driver's order, and the field of PortCounters that each shows;
+    bytes without FCS.
     """
 
     driver: str = ""
@@ -296,14 +283,14 @@ class ServerCard(Config):
     missed_received: bool = False
     received_fcs: bool = True
     xstats_take: bool = False
-    xstats: Mapping[str, Counted] = {
-        "rx_good_packets": "received",
-        "tx_good_packets": "sent",
-        "rx_good_bytes": "received_bytes",
-        "tx_good_bytes": "sent_bytes",
+    xstats: Mapping[str, str] = {
+        "rx_good_packets": "ipackets",
+        "tx_good_packets": "opackets",
+        "rx_good_bytes": "ibytes",
+        "tx_good_bytes": "obytes",
         "rx_multicast_packets": "multicasts",
-        "rx_errors": "missed",
-        "tx_errors": "unsent",
+        "rx_errors": "ierrors",
+        "tx_errors": "oerrors",
         "rx_xoff_packets": "pauses_received",
         "tx_xoff_packets": "pauses_sent",
     }

@@ -21,7 +21,7 @@ from hdrh.histogram import HdrHistogram
 from lineproof.units import FCS
 
 from ..backend import Backend, FlowCounters, LatencyCounters, PortCounters
-from .ports import ANSWERS, Counted, ServerCard
+from .ports import ANSWERS, ServerCard
 from .rpc import refused
 from .streams import ServerStream
 
@@ -104,18 +104,12 @@ class Statistics:
         """Return the card's extended counters, in the order of its names."""
         counted = self._backend.counters(port)
         sent = self._take(port, counted) if self._nic.xstats_take else counted
-        values: dict[Counted, int] = {
-            "received": counted.ipackets,
-            "sent": sent.opackets,
-            "received_bytes": counted.ibytes - FCS * counted.ipackets,
-            "sent_bytes": sent.obytes - FCS * sent.opackets,
-            "missed": counted.ierrors,
-            "unsent": counted.oerrors,
-            "multicasts": counted.multicasts,
-            "pauses_received": counted.pauses_received,
-            "pauses_sent": counted.pauses_sent,
-        }
-        return [values[kind] for kind in self._nic.xstats.values()]
+        values = counted._replace(
+            opackets=sent.opackets,
+            ibytes=counted.ibytes - FCS * counted.ipackets,
+            obytes=sent.obytes - FCS * sent.opackets,
+        )
+        return [getattr(values, name) for name in self._nic.xstats.values()]
 
     def _take(self, port: int, counted: PortCounters) -> PortCounters:
         """Read registers that TRex reads too, and that begin at zero then; returns all that was read so."""
