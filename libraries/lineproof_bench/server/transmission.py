@@ -128,9 +128,9 @@ class Publisher:
         self._send(message)
 
     def event(self, kind: Event, data: dict[str, Any]) -> None:
-        """Publish an event of *kind*, and before it that of the port's profile if there is one: API 5 expects that."""
+        """Publish an event of *kind*; for clients of API 5, which expect that, before it one of the port's profile."""
         messages = [{"name": "trex-event", "type": int(kind), "data": data}]
-        if kind <= Event.JOB_DONE:
+        if kind <= Event.JOB_DONE and self._api5_seen >= 0:
             messages.insert(0, messages[0] | {"type": kind + OF_PROFILE, "data": {**data, "profile_id": "_"}})
         for message in messages:
             self._send(message)
