@@ -263,10 +263,6 @@ class Backend(Protocol):
         """Return what the server has to do since the last call."""
         return ()
 
-    def next_look(self) -> float:
-        """Return the seconds of wall time until the server shall look at ports that send."""
-        return 0.004
-
     def reply_delay(self) -> float:
         """Return by how many seconds of wall time to delay the present reply; infinite: it is not sent at all."""
         return 0.0

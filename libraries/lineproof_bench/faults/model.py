@@ -103,10 +103,6 @@ class FaultyModel(ModelBackend):
         actions, self._actions = tuple(self._actions), []
         return actions
 
-    def next_look(self) -> float:
-        change = max(0.0, self._schedule.next_change - self._clock.now()) / self._clock.speed
-        return min(change, super().next_look())
-
     def reply_delay(self) -> float:
         self._pass_events()
         delay, self._reply_delay = self._reply_delay, 0.0

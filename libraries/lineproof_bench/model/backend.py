@@ -146,10 +146,6 @@ class ModelBackend(Backend):
         self._pass_events()
         return any(sending.port == port for sending in self._sending)
 
-    def next_look(self) -> float:
-        end = min((sending.over for sending in self._sending), default=math.inf)
-        return max(0.0, end - self._clock.now()) / self._clock.speed
-
     def counters(self, port: int) -> PortCounters:
         """Return the counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
         self._advance()

@@ -85,8 +85,6 @@ def test_without_faults_it_is_the_model() -> None:
     backend, clock = faulty_model()
     assert send(backend, clock) == (1_000_000, 1_000_000)
     assert backend.server_actions() == () and backend.ssh_fault() == {} and backend.reply_delay() == 0
-    backend.cause([parse_fault("server end", start=0, at=3)])
-    assert backend.next_look() == 3, "the server looks for what it has to do"
 
 
 def test_counters_reset_and_wrap() -> None:
