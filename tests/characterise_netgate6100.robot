@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation       How much a Netgate 6100 with VPP carries: a search, a ramp, tests of RFC 2544, and scaling.
+Documentation       How much a Netgate 6100 with VPP carries: searches, a ramp, and tests of RFC 2544.
 ...                 Shows the characterising keywords with shortened trials, which each result declares as deviations.
 ...                 For a measurement: longer trials and ``-v GOAL:standard`` or ``-v GOAL:rfc2544``.
 Resource            ../resources/characterisation.resource
@@ -32,4 +32,4 @@ Loss Beyond The Capacity
 
 More Flows Take More Queues
     [Documentation]    One flow uses one queue and one core.
-    Scale Over    flows    64b unidirectional    1-flow    64-flows    relative_width=0.03
+    Search Throughput Of    64b unidirectional    1-flow    64-flows    axis=flows    relative_width=0.03

@@ -113,7 +113,7 @@ def test_measure_leaves_a_matrix_of_what_is_carried(tmp_path: Path, monkeypatch:
     assert gigabits == pytest.approx(mpps * 0.672, rel=1e-3) == pytest.approx(percent / 10, rel=1e-2)
     assert "SIMULATED" in done.stdout
     (kept,) = (tmp_path / "results").glob("*/results.jsonl")
-    assert json.loads(kept.read_text().partition("\n")[0])["method"] == "scaling over traffic"
+    assert json.loads(kept.read_text().partition("\n")[0])["method"] == "search over traffic"
 
 
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b")

@@ -28,7 +28,6 @@ FOUND = SEARCH.measure(run_on(PureRouter()), ONE_WAY)
 TERMS: dict[str, tuple[Any, ...]] = {
     "Search Throughput Of": (ONE_WAY,),
     "Latency Under Load Of": (ONE_WAY, FOUND),
-    "Scale Over": ("traffic", "unidirectional", "64b|1518b 1-flow", "64b 8-flows"),
     "Ramp": (ONE_WAY, 5),
     "RFC 2544 Throughput Of": ("unidirectional", 64, 1518),
     "RFC 2544 Latency Of": ("unidirectional", THROUGHPUTS),
@@ -84,7 +83,7 @@ def test_no_procedure_takes_longer_than_it_said_at_its_beginning(procedure: Proc
     trials = [trial for each in (result if isinstance(result, tuple) else (result,)) for trial in each.trials]
     assert all(len(trials) <= count and run.sent <= traffic + 1e-6 for count, traffic in told)
     # the others send few trials, or search until a deadline
-    searches = "Search", "Scale", "Send", "Latency", "RFC 2544 Throughput"
+    searches = "Search", "Send", "Latency", "RFC 2544 Throughput"
     assert bool(told) is not procedure.keyword.startswith(searches)
 
 

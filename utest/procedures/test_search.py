@@ -20,7 +20,6 @@ from lineproof.core.sentence import parse
 from lineproof.core.trial import Fault, Load, Measure, Outcome, Problem, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, SentenceError, TestbedError
-from lineproof.procedures.scaling import SCALING
 from lineproof.procedures.search import SEARCH, search, search_each
 from lineproof.procedures.search.margin import LINE_RATE, NAMED_LOAD, OWN_LIMIT, Margin, margin, margin_of_forwarding
 from lineproof.procedures.trials import TAKEN_AT_ITS_WORD
@@ -132,7 +131,7 @@ def test_a_search_warms_up_and_stays_below_the_testbeds_maximum():
     assert max(pps for pps, _ in router.asked) == pytest.approx(0.97 * LINE) and run.sent == result.seconds
 
 
-# -- scaling
+# -- several values
 
 
 def scaled(queues, deadline=1e9):
@@ -169,14 +168,13 @@ def test_each_value_has_traffic_of_its_own_or_a_keyword_that_sets_it():
     run, begun, called = run_on(PureRouter()), list[Any](), list[Any]()
     run.begin = begun.append
     run.__dict__["call"] = lambda name: lambda value: called.append((name, value))
-    SCALING.measure(run, "frames", "unidirectional", "64b|128b 1-flow|9-flows", "256b", relative_width=0.03)
+    SEARCH.measure(run, "unidirectional", "64b|128b 1-flow|9-flows", "256b", axis="frames", relative_width=0.03)
     sizes = "64b 1-flow", "64b 9-flows", "128b 1-flow", "128b 9-flows", "256b"
     assert [traffic.sentence for traffic in begun] == [f"{words} unidirectional" for words in sizes]
-    SCALING.measure(run, "queues", ONE_WAY, "1", "2", set_up="Set Queues", relative_width=0.03)
+    SEARCH.measure(run, ONE_WAY, "1", "2", axis="queues", set_up="Set Queues", relative_width=0.03)
     assert called == [("Set Queues", "1"), ("Set Queues", "2")]
-    for values in ((), ("1", "1")):
-        with pytest.raises(ConfigError, match="each once"):
-            SCALING.measure(run, "queues", ONE_WAY, *values)
+    with pytest.raises(ConfigError, match="each once"):
+        SEARCH.measure(run, ONE_WAY, "1", "1")
 
 
 def test_all_words_are_parsed_before_any_frame_is_sent():

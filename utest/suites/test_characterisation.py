@@ -35,7 +35,7 @@ Failing Meanwhile
     Run Keyword And Expect Error    'duration': *more than 0*    Send Traffic    64b 1-flow    1 Mpps    0 s
     Run Keyword And Expect Error    'deadline': *more than 0*    Send Traffic    64b 1-flow    1 Mpps    deadline=-1
     Run Keyword And Expect Error    'Nowhere' cannot be called*    Send Traffic    64b 1-flow    1 Mpps    1    Nowhere
-    Run Keyword And Expect Error    'Nowhere' cannot be called*    Scale Over    x    64b 1-flow    1    set_up=Nowhere
+    Run Keyword And Expect Error    'Nowhere' cannot be called*    Search Throughput Of    64b    1    set_up=Nowhere
     VAR    @{sent}    Send Traffic    64b 1-flow unidirectional    1 Mpps    1 s
     Run Keyword And Expect Error    *under way*    @{sent}    @{sent}
     Run Keyword And Expect Error    '64b 1-flow at 1 Mpps for 3 s': *    Send Traffic    64b 1-flow    1 Mpps for 3 s

@@ -19,4 +19,4 @@ ${DEADLINE}      ${NONE}
 Throughput Of Every Traffic
     [Documentation]    NDR: no frame lost; PDR: half a per cent at most. Bounds within two per cent of each other.
     VAR    ${traffic}    ${{' '.join('|'.join(words.split()) for words in [$FRAMES, $FLOWS, $DIRECTIONS])}}
-    Scale Over    traffic    ${MORE}    ${traffic}    relative_width=0.02    deadline=${DEADLINE}
+    Search Throughput Of    ${MORE}    ${traffic}    relative_width=0.02    deadline=${DEADLINE}

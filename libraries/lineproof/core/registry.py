@@ -25,7 +25,6 @@ BUILT_IN = {
     PROCEDURES: (
         "procedures.search:SEARCH",
         "procedures.latency:LATENCY_UNDER_LOAD",
-        "procedures.scaling:SCALING",
         "procedures.ramp:RAMP",
         "procedures.rfc2544:THROUGHPUT",
         "procedures.rfc2544:LATENCY",

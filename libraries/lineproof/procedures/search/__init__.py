@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +25,7 @@ from ...core.quantity import TrafficWords
 from ...core.trial import Load, Trial
 from ...core.verdict import LOSS_OF_OFFERED_FRAMES
 from ...errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, in_words
-from ...evidence.chart import SIGNS, Chart, scaled, valued
+from ...evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled, valued
 from ...evidence.document import Cell, Column, Mark, Note, Table
 from ...units import counted, l1_bits, l2_bits, range_text, si
 from ...visible import shortened
@@ -246,14 +247,35 @@ class _Measurer:
 # -- the keyword, its document and its chart ---------------------------------------------------------------------------
 
 
-def search_throughput(run: ProcedureRun, traffic: str, relative_width: float = RELATIVE_WIDTH) -> SearchResult:
+def search_throughput(
+    run: ProcedureRun,
+    traffic: str,
+    *values: str,
+    axis: str = "traffic",
+    set_up: str = "",
+    relative_width: float = RELATIVE_WIDTH,
+) -> SearchResult | tuple[SearchResult, ...]:
     """The highest loads that the router carries without loss (NDR) and with at most half a per cent (PDR).
 
     By MLRsearch (RFC 9971); at the deadline it ends with the bounds so far. *relative_width*: how close the bounds
-    come (0..1). Trials are those of the run's goal. Example:
+    come (0..1). Trials are those of the run's goal.
+
+    *values*: words that *traffic* lacks: a search with each, in one table; *axis* names them. With ``|`` between words
+    a value is each of them, with all others of its value, as a matrix. *set_up*: a keyword of the suite that is called
+    with each value; all have the same *traffic* then. They share the deadline alike. Examples:
     | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
+    | Search Throughput Of    64b unidirectional    1-flow    8-flows    64-flows    axis=flows
+    | Search Throughput Of    ${EMPTY}    64b|imix 1-flow|1000-flows unidirectional    deadline=2 min
+    | Search Throughput Of    64b unidirectional    1    2    axis=receive queues    set_up=Set Receive Queues
     """
-    return search(run, traffic, LOSS_RATIOS, relative_width)
+    if not values:
+        return search(run, traffic, LOSS_RATIOS, relative_width)
+    run.name, run.words = f"search over {axis}", traffic
+    if set_up:
+        return search_each(run, axis, values, lambda value: traffic, relative_width, run.call(set_up))
+    run.words = traffic or " ".join(values)
+    each = [" ".join(words) for value in values for words in product(*(word.split("|") for word in value.split()))]
+    return search_each(run, axis, each, lambda value: f"{value} {traffic}".strip(), relative_width)
 
 
 def bounds_of(run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[Note | Table]:
@@ -286,8 +308,10 @@ def bounds_of(run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[No
 
 
 def _picture(run: ProcedureRun, results: Sequence[SearchResult]) -> str:
-    """Return loss over load: a mark for each trial, and the bounds that were found."""
-    (result,) = results
+    """Return loss over load: a mark for each trial, and the bounds that were found; of several values their bounds."""
+    result = results[0]
+    if result.value:
+        return _bars(run, results)
     most = max((trial.outcome.load.pps for trial in result.trials), default=1.0)
     across = scaled("load of each port", "pps", 1.03 * most)
     up = valued("frames lost [%]", (0, 0.01, 0.1, 1, 10, 100), True)
@@ -302,6 +326,25 @@ def _picture(run: ProcedureRun, results: Sequence[SearchResult]) -> str:
         sign, name = (SIGNS[0], "trial") if trial.is_clean else (SIGNS[1], "trial with a doubt")
         loss = 100 * trial.loss_ratio(in_total=False)
         plot.range(trial.outcome.load.pps, Bounds(loss, loss), sign, name)
+    return plot.svg()
+
+
+def _bars(run: ProcedureRun, results: Sequence[SearchResult]) -> str:
+    """Return for each value a bar up to its NDR, and a range up to its PDR, in per cent of line rate.
+
+    Values of several words have no room below their bars.
+    """
+    if any(" " in result.value for result in results):
+        return ""
+    across = columns(results[0].axis, [result.value for result in results])
+    plot = Chart(run.title, across, linear("% of line rate, each port", 105), run.session.simulated, is_level=True)
+    for place, result in enumerate(results):
+        line = run.line(run.traffic(result.sentence))
+        shares = [100 * bounds.lower.pps / line if bounds.lower else 0.0 for bounds in result.bounds]
+        if shares:
+            plot.bar(place, [Part(shares[0], "NDR: no frame lost", AREAS[0])])
+            plot.range(place, Bounds(*shares), SIGNS[1], "PDR: half a per cent lost at most", shares[-1])
+        plot.label(place, max(shares, default=0.0), f"{shares[0]:.3g} %" if shares else "no result")
     return plot.svg()
 
 
