@@ -21,6 +21,7 @@ from lineproof.commands.main import finish, main
 from lineproof_bench.serve import main as bench
 from support.made_runs import Sentence, around, made_run
 from support.paths import ROOT
+from support.surface import LIBRARIES
 
 CALLS = Path(__file__).parent / "recorded" / "calls.txt"
 PROJECT = Path(__file__).parent / "recorded" / "project.yaml"
@@ -96,7 +97,7 @@ def _first(text: str) -> str:
 
 def _keywords() -> str:
     """Return each keyword with its arguments and tags, by resource."""
-    sources = [*map(str, sorted((ROOT / "resources").glob("*.resource"))), "lineproof.robot.Lineproof"]
+    sources = [*map(str, sorted((ROOT / "resources").glob("*.resource"))), *LIBRARIES]
     lines = []
     for source in sources:
         for keyword in sorted(LibraryDocumentation(source).keywords):

@@ -53,7 +53,8 @@ Changed Frames
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
     folder = tmp_path_factory.mktemp("margins")
-    suite = robot_run.write_tests(folder, TESTS, "Open Testbed For    netgate6100    software=vpp    goal=quick")
+    settings = "Open Testbed For    netgate6100    software=vpp    goal=quick\nLibrary    lineproof.robot.Faults"
+    suite = robot_run.write_tests(folder, TESTS, settings)
     return robot_run.run(folder, suite, "-v", "MARGIN:20 s")
 
 

@@ -20,8 +20,6 @@ from lineproof.core.trial import Fault
 from lineproof.errors import TestbedError
 from lineproof.generators.site import GeneratorEndpoint
 from lineproof.project import Project
-from lineproof.robot.shared import Shared
-from lineproof.robot.testbed import FaultKeywords
 from lineproof.session.judging import judge
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
@@ -72,12 +70,12 @@ def test_what_becomes_of_a_fault(quantity: str, case: dict[str, Any], tmp_path: 
     assert re.search(cause, text), text
 
 
-def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
+def test_a_testbed_that_is_not_simulated_takes_no_fault() -> None:
     plan = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "quick")
     testbed = OpenTestbed(TestbedFacts(GeneratorEndpoint((), mock.Mock()), NO_ROUTER, (), "for a test"))
     session = Session(plan, testbed)
     with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only"):
-        FaultKeywords(Shared(opened=[("", session)])).cause_fault("link flap", at="0.5")
+        session.cause_fault(parse_fault("link flap", at=0.5))
 
 
 MUCH = "64b 1-flow unidirectional ≥ 9 Mpps"

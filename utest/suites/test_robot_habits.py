@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
 SUITE = f"""\
 *** Settings ***
 Resource    {ROOT}/resources/acceptance.resource
+Library    lineproof.robot.Faults
 Suite Setup    Open Testbed For    netgate6100    software=vpp    goal=quick
 Suite Teardown    Close Testbed
 *** Variables ***

@@ -28,19 +28,12 @@ from support.paths import ROOT
 SUITE = f"""\
 *** Settings ***
 Resource          {ROOT}/resources/acceptance.resource
-Suite Setup       Prepare
+Suite Setup       Read Plan    box    ${{NONE}}    lab    quick
 Suite Teardown    Close Testbed
 
 *** Test Cases ***
 It Is Configured
-    Configure Router
-
-*** Keywords ***
-Prepare
-    Read Plan    box    ${{NONE}}    lab    quick
     Start Testbed
-    Connect Generator
-    Connect Router
 """
 BOX = """\
 platform: box

@@ -24,6 +24,7 @@ from lineproof.robot.shared import VARIABLES
 from lineproof.routers.description import RouterDescription
 from lineproof.studies.study import Study
 from lineproof.testbed.settings import KINDS, TrexGeneratorSettings
+from lineproof.units import counted
 
 FILES: dict[str, type[BaseModel]] = {
     "variables/platforms": Platform,
@@ -38,12 +39,16 @@ FILES: dict[str, type[BaseModel]] = {
     "signoff --about": About,
 }
 
+LIBRARIES = "lineproof.robot.Lineproof", "lineproof.robot.Faults"
+
 
 def surface() -> Iterator[str]:
     """Yield the lines of the page."""
-    keywords = LibraryDocumentation("lineproof.robot.Lineproof").keywords
-    yield from ("# Everything that can be written", "", f"## {len(keywords)} keywords", "")
-    yield from (f"- `{keyword.name}` {keyword.short_doc}" for keyword in keywords)
+    yield "# Everything that can be written"
+    for library in LIBRARIES:
+        keywords = LibraryDocumentation(library).keywords
+        yield from ("", f"## {counted(len(keywords), 'keyword')} of `{library}`", "")
+        yield from (f"- `{keyword.name}` {keyword.short_doc}" for keyword in keywords)
     yield from ("", f"## {len(COMMANDS) + len(BENCH_COMMANDS)} commands", "")
     yield from (f"- `lineproof {name}`: {summary}" for name, summary in (COMMANDS | BENCH_COMMANDS).items())
     yield from ("", f"## {len(VARIABLES)} [variables](docs/command-line.md#variables-of-a-run) of a run", "")

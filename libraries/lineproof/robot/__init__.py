@@ -1,5 +1,6 @@
-"""Robot Framework's side: one keyword library, thin. The only room that imports Robot, but for Allure's listener."""
+"""Robot Framework's side: keyword libraries, thin. The only room that imports Robot, but for Allure's listener."""
 
+from .faults import Faults
 from .library import Lineproof
 
-__all__ = ["Lineproof"]
+__all__ = ["Faults", "Lineproof"]

@@ -29,7 +29,7 @@ from .router import RouterKeywords, TelemetryKeywords
 from .sentences import SuiteListener
 from .shared import Shared, time_argument
 from .studies import StudyKeywords
-from .testbed import FaultKeywords, TestbedKeywords
+from .testbed import TestbedKeywords
 
 ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
 NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (robot --outputdir)"
@@ -75,7 +75,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             self._acceptance,
             CharacterisationKeywords(self._shared),
             TelemetryKeywords(self._shared),
-            FaultKeywords(self._shared),
             StudyKeywords(self._shared, lambda: self._acceptance.execution_folder),
         ]
         super().__init__(components)

@@ -35,19 +35,8 @@ class RouterKeywords(Component):
     Every command has a time limit, and a dropped link is an error (SSHLibrary alone reports neither).
     """
 
-    @keyword(tags=["testbed"])
-    def connect_router(self) -> None:
-        """Log in to the router and read its versions, and what machine, system and cards it is.
-
-        What it does not report is "not read". Where it differs from the platform's file, a warning says so. Fails with
-        one sentence if the address does not answer, the host key is unknown or another, or the login is
-        refused. Where the suite file imports SSHLibrary, its keywords have the connection as ``router`` until
-        `Close Testbed`. ``@{ROUTER INTERFACES}`` are the names of the router's interfaces, the first the one towards
-        the generator's first port. Example:
-        | Connect Router
-        | Switch Connection    router
-        | ${text}    ${rc} =    Execute Command    uname -r    return_rc=True    timeout=10 s
-        """
+    def connect(self) -> None:
+        """Log in to the router, read what it is, and share the connection with the suite's SSHLibrary."""
         session = self.shared.session
         self.shared.progress.work("connecting to the router")
         versions = session.router.connect()
@@ -58,18 +47,8 @@ class RouterKeywords(Component):
             _share(connection)
         BuiltIn().set_suite_variable("@{ROUTER INTERFACES}", *(side.interface for side in session.testbed.facts.sides))
 
-    @keyword(tags=["testbed"])
-    def configure_router(self) -> None:
-        """Set the testbed's addresses, static neighbours and routes on the router; `Close Testbed` removes them.
-
-        What an earlier run has left on the router of a testbed of hardware is undone first, with a warning.
-        With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well. Then waits until both
-        ends of each cable that was brought up have a link, ``link_wait`` s of the testbed's file at most, and reads the
-        speed of the router's links and its neighbour entries of the generator's ports. Fails if the router refuses a
-        command, a link does not come up or has another speed than the platform's ``ports``, or an entry is missing
-        or wrong; one that was learned is a warning, because it ages. Example:
-        | Configure Router
-        """
+    def configure(self) -> None:
+        """Undo what an earlier run has left on the router, set what the testbed needs, and show what was read."""
         session, router = self.shared.session, self.shared.session.router
         self.shared.progress.work("configuring the router")
         if undone := router.undo_leftover():
@@ -87,7 +66,7 @@ class RouterKeywords(Component):
             logger.warn(f"{session.plan.platform.platform}: {difference}")
 
     def restore(self) -> None:
-        """Undo what `Configure Router` changed, then log out. Raises TestbedError naming what stays on the router."""
+        """Undo what `Start Testbed` changed, then log out. Raises TestbedError naming what stays on the router."""
         if session := self.shared.own_session:
             connection = session.router.connection
             try:

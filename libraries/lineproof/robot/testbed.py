@@ -25,7 +25,6 @@ from ..platforms import named_file
 from ..session.plan import Plan
 from ..session.progress import Progress
 from ..session.session import Session
-from ..simulation import parse_fault
 from ..testbed.lab import LabPlace
 from ..testbed.settings import PoolSettings, read_testbed_or_pool
 from ..testbed.waiting_time import Say, WaitProgress
@@ -126,14 +125,31 @@ class TestbedKeywords(Component):
 
     @keyword(tags=["testbed"])
     def start_testbed(self, resume: str = "") -> None:
-        """Remove what a killed run has left, wait until the testbed is free, and start its processes, if it has any.
+        """Start the testbed's processes, connect to generator and router, and set the router up.
 
-        A testbed with ``lab`` in its file is acquired from labgrid. What is waited for is on the console. Then opens
-        the run's folder, and describes the run in the log, in Allure and in the records. *resume*: the id of an earlier
-        run whose trials are evidence too.
+        Removes what a killed run has left, and waits until the testbed is free; one with ``lab`` in its file is
+        acquired from labgrid. Then opens the run's folder, and describes the run in the log, in Allure and in the
+        records. *resume*: the id of an earlier run whose trials are evidence too.
 
-        Fails if one does not start, with everything ended again. Example:
-        | Start Testbed    resume=20261121T120000Z-1a2b3c
+        Claims the generator's ports. Logs in to the router and reads its versions, and what machine, system and cards
+        it is ("not read": it does not report it); where it differs from the platform's file, a warning says so. Sets
+        the testbed's addresses, static neighbours and routes, with ``set_up`` in its file those for IPv6, tagged and
+        labelled frames as well; `Close Testbed` removes them. What an earlier run has left on a router of hardware is
+        undone first, with a warning. Waits for a link at both ends of each cable that was brought up, ``link_wait`` s
+        of the testbed's file at most, and reads the speed of the router's links and its neighbour entries of the
+        generator's ports: one that was learned is a warning, because it ages.
+
+        Where the suite file imports SSHLibrary, its keywords have the connection as ``router`` until `Close Testbed`.
+        ``@{ROUTER INTERFACES}`` are the names of the router's interfaces, the first the one towards the generator's
+        first port.
+
+        Fails with one sentence if a process does not start (all are ended again), generator or router do not answer,
+        the generator needs another client, another user holds a port, a host key is unknown or another, a login or a
+        command is refused, a link is down or has another speed than the platform's ``ports``, or a neighbour entry is
+        missing or wrong. Example:
+        | Start Testbed
+        | Switch Connection    router
+        | ${text}    ${rc} =    Execute Command    uname -r    return_rc=True    timeout=10 s
         """
         lent = self.shared.lent.get(self.shared.suite_name)
         self.shared.progress.work("starting the testbed")
@@ -143,15 +159,11 @@ class TestbedKeywords(Component):
         if session.simulated:
             show_simulated(session)
         self._evidence.describe_run(resume)
+        self._connect_generator()
+        self._router.connect()
+        self._router.configure()
 
-    @keyword(tags=["testbed"])
-    def connect_generator(self) -> None:
-        """Connect to the TRex server and claim its ports.
-
-        Fails with one sentence if no server answers, the server needs another client, another user holds a port, a
-        link is down, or a port's speed is not the platform's. Example:
-        | Connect Generator
-        """
+    def _connect_generator(self) -> None:
         generator = self.shared.session.generator
         self.shared.progress.work("connecting to the generator")
         try:
@@ -258,23 +270,6 @@ def _margin_words(requirements: list[Requirement]) -> str:
         return ""
     most = f"at most {duration_text(limit)} of traffic"
     return f"; a search for the margin after each PASS of {counted(count, 'rate')}, {most}"
-
-
-class FaultKeywords(Component):
-    """Causes faults, to see how a procedure handles them. On a simulated testbed only."""
-
-    @keyword(tags=["faults"])
-    def cause_fault(self, kind: str, **details: Any) -> None:
-        """Cause the fault *kind*.
-
-        *details* are the keys of a testbed file's ``faults:`` (see docs/faults.md): ``start``: after which start of
-        traffic from now on (default 1, the next; 0: at once); ``at``: how many seconds of the testbed's clock later;
-        ``every=True``: after each later start again. Fails if the testbed is not simulated. Example:
-        | Cause Fault    link flap    at=0.5    for=0.2
-        """
-        fault = parse_fault(kind, **details)
-        self.shared.session.cause_fault(fault)
-        logger.info(f"asked for: {fault.model_dump(by_alias=True, exclude_none=True)}")
 
 
 # -- testbeds that are lent, by pabot or labgrid -----------------------------------------------------------------------

@@ -118,7 +118,7 @@ class GeneratorConnection:
     def driver(self) -> Generator:
         """The generator. Raises TestbedError if none is connected."""
         if self._driver is None:
-            raise TestbedError("no generator is connected; call 'Connect Generator' first")
+            raise TestbedError("no generator is connected; call 'Start Testbed' first")
         return self._driver
 
     @property

@@ -420,7 +420,7 @@ class RouterConnection:
 
 def _required(part: T | None) -> T:
     if part is None:
-        raise TestbedError("no router is connected; call 'Connect Router' first")
+        raise TestbedError("no router is connected; call 'Start Testbed' first")
     return part
 
 
