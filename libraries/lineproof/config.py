@@ -385,8 +385,9 @@ def value_problem(error: Any, hidden: bool = False) -> str:
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """Return ``did you mean 'x'? `` if one of *known* is like *word*, else ""."""
-    ends = [ending for ending in known if len(ending) > 3 and word.endswith(ending)]
-    near = ends or difflib.get_close_matches(word[:_LONGEST_WORD], known, 1)
+    near = [ending for ending in known if len(ending) > 3 and word.endswith(ending)]
+    near += [longer for longer in known if len(word) > 1 and longer.startswith(word)]
+    near = near or difflib.get_close_matches(word[:_LONGEST_WORD], known, 1)
     return f"did you mean '{near[0]}'? " if near else ""
 
 

@@ -26,6 +26,14 @@ from .units import RATE_UNITS, Unit, Value
 LONGEST = 300
 """Characters of a sentence: then no expression below takes long, whatever the words are."""
 
+_OTHERS = {
+    "jitter": "has several meanings, and TRex's is a running figure of the last frames; expected the packet"
+    " delay variation of RFC 5481, for example 'pdv p99.9 ≤ 50 µs at 1 Mpps' (RFC 8219 7.3.1)",
+    "carries": "is not understood; leave it out for the throughput, as in '64b unidirectional ≥ 5 Mpps', or write"
+    " 'forwards' for the rate at the highest load",
+}
+"""Words of others -> what is expected in their place."""
+
 _COMPARISONS = ("≥", "≤", ">=", "<=")
 _COMPARISON = re.compile(r"\s*(≥|≤|>=|<=)\s*")
 _WRONG_COMPARISON = re.compile(r"[<>=]=?")
@@ -257,13 +265,8 @@ def _parse_left_side(
                 statistic = quantity.statistic(rest.pop(0).lower())
         elif known := catalogue.spelled(word):
             traffic.append(known)
-        elif lower == "jitter":
-            raise SentenceError(
-                "'jitter' has several meanings, and TRex's is a running figure of the last frames; expected the packet"
-                " delay variation of RFC 5481, for example 'pdv p99.9 ≤ 50 µs at 1 Mpps' (RFC 8219 7.3.1)"
-            )
         else:
-            raise SentenceError(f"'{shortened(word)}' is not understood; {_known_words(lower, catalogue)}")
+            raise SentenceError(f"'{shortened(word)}' {_OTHERS.get(lower) or _not_understood(lower, catalogue)}")
     return traffic, bidirectional, quantity, statistic
 
 
@@ -273,11 +276,12 @@ def _quantity(word: str, is_traffic: bool) -> Quantity | None:
     return next((item for kind in kinds for item in kind.values() if item.word == word), None)
 
 
-def _known_words(word: str, catalogue: TrafficNames) -> str:
-    """Return a suggestion for *word* alone, or else every word that is known."""
-    quantity_words = [item.word for item in quantities().values() if item.word]
-    known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *dict.fromkeys(quantity_words)]
-    return did_you_mean(word, known).removesuffix(" ") or f"known words: {', '.join(known)}"
+def _not_understood(word: str, catalogue: TrafficNames) -> str:
+    """Return a suggestion for *word*, or else what may stand in its place."""
+    ours = dict.fromkeys(quantity.word for quantity in quantities().values() if quantity.word)
+    known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *ours]
+    expected = f"expected traffic, as '64b 1-flow unidirectional', or one of {', '.join(ours)}"
+    return f"is not understood; {did_you_mean(word, known).removesuffix(' ') or expected}"
 
 
 def _split_for_time(right: str) -> tuple[str, float | None]:
