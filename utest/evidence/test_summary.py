@@ -54,6 +54,7 @@ from lineproof.evidence.records import MarginRecord, RequirementRecord
 from lineproof.evidence.report import WORKERS, report, sentence_document, write_report
 from lineproof.evidence.run import RecordedRun, RunFolder, read_run
 from lineproof.evidence.summary import (
+    WITHOUT_VERDICT,
     ExecutionSummary,
     RunSummary,
     SentenceRow,
@@ -108,6 +109,7 @@ def test_a_run_that_was_ended_in_order_names_the_sentence_it_was_in(tmp_path: Pa
     found = summarise(made_run(tmp_path / "b", RUN, Sentence(LOAD), interrupted="64b ≥ 1 Mpps"))
     assert found.incomplete == ("unfinished: 0 trials of '64b ≥ 1 Mpps', no verdict",)
     assert next_command([found]).startswith(f"robot -v RESUME:{RUN}")
+    assert next_command([replace(found, incomplete=(f"{WITHOUT_VERDICT}'A': a wrong sentence",))]) == ""
     kept = made_run(tmp_path, "kept", Sentence(LOAD, expected="FAIL"))
     assert next_command([summarise(kept)]) == "remove 'expect=' from T: the promise is kept"
 

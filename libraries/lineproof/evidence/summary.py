@@ -426,11 +426,13 @@ def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
 
 
 def next_command(runs: Sequence[RunSummary]) -> str:
-    """Return how to go on with the first of *runs* that is incomplete or INCONCLUSIVE; "" if none is."""
+    """Return how to go on with the first of *runs* that was interrupted or is INCONCLUSIVE; "" if none is."""
     for run in runs:
         name, records = run.run.path.name, [row.record for row in run.rows]
         suite = run.run.environment.suite or "that it was"
-        if run.incomplete or any({record.verdict, record.counts_as} == {"INCONCLUSIVE"} for record in records):
+        # a test without a verdict has no trials to go on with: what is wrong with it must be put right
+        interrupted = any(not lack.startswith(WITHOUT_VERDICT) for lack in run.incomplete)
+        if interrupted or any({record.verdict, record.counts_as} == {"INCONCLUSIVE"} for record in records):
             if run.tables:
                 return f"the same study again, with --resume {name} (a suite: -v RESUME:{name})"
             return f"robot -v RESUME:{name}, the options of that run, and the suite {suite}"
