@@ -74,16 +74,16 @@ def run(arguments: argparse.Namespace) -> int:
     of_suites = [message for message in of_suites if not message.endswith(tuple(of_files))]
     problems = list(dict.fromkeys([*of_files, *of_suites]))
     file_count = sum(len(_own(project, kind)) for kind in KINDS)
-    if not suites and not file_count:
-        problems.append(f"{project.root}: there is nothing to check; expected tests/ or variables/ of a project here")
+    if not suites:
+        problems.append(f"{usual}: there is no suite; expected a project with suites here, or their names as arguments")
     places = tuple(place[0] for problem in problems if (place := _NAMES_A_FILE.match(problem)))
     warnings = _warnings(project)
     # a line with a problem needs no warning as well
     others = dict.fromkeys([*said_by_suites, *traffic_warnings])
     warnings += [warning for warning in others if not warning.startswith(places)]
-    read = counted(suite_count, "suite") if suites else f"no suite: there is none in {usual}"
     more = "; more may show once these files are right" if of_files else ""
-    counts = f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}{more}"
+    read = f"{counted(file_count, 'file')} and {counted(suite_count, 'suite')}"
+    counts = f"{counted(len(problems), 'problem')} in {read}{more}"
     lines = [*(f"warning: {warning}" for warning in warnings), *problems, counts]
     fields = {
         "project": str(project.root),
