@@ -18,7 +18,7 @@ WORDS = {
     "flows": "as words of traffic (1-flow 10k-flows)",
     "directions": "of traffic (unidirectional bidirectional)",
     "more": "words that all traffic has, as ipv6",
-    "deadline": "time of traffic, which all searches share alike, as '10 min'; default none",
+    "deadline": "time of traffic in s, or as '10 min', which all searches share alike; default none",
 }
 """Arguments that are variables of the suite."""
 

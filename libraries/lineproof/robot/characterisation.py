@@ -237,7 +237,7 @@ class CharacterisationWork(ProcedureRun):
         self._begun += 1
         logger.info(f"{self.name}: {traffic.sentence}")
         of_several = f" {self._begun} of {self.searches}" if self.searches > 1 else ""
-        self.progress.work(f"{self.name}{of_several}: {traffic.sentence}")
+        self.progress.work(f"{self.name}{of_several}: {traffic.sentence}", is_part=self.searches > 1)
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.session)

@@ -43,9 +43,9 @@ class Progress:
         of = f" of {self._sentences}" if self._judged <= self._sentences else ""
         self._start(f"sentence {self._judged}{of}", f": {sentence} at {si(pps, 'pps')}", "warming up")
 
-    def work(self, what: str) -> None:
-        """*what* runs from now on, which is no sentence."""
-        self._start(what, "", "")
+    def work(self, what: str, is_part: bool = False) -> None:
+        """*what* runs from now on, which is no sentence. *is_part*: of much work: a log has its beginning, too."""
+        self._start(what, "", "", is_part)
 
     def step(self, text: str) -> None:
         """Show *text*, how far the work is, because a part of it is over."""
@@ -69,9 +69,9 @@ class Progress:
             self._write(_WIPE_NEXT_LINE)
         self._shown = False
 
-    def _start(self, work: str, about: str, text: str) -> None:
+    def _start(self, work: str, about: str, text: str, is_part: bool = False) -> None:
         self._work, self._about, self._said = work, about, self._now()
-        if self._terminal:
+        if self._terminal or is_part:
             self._show(text)
 
     def _show(self, text: str) -> None:

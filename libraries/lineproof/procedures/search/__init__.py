@@ -138,6 +138,8 @@ def search(
         bounds.append(CapacityBounds(name, ratio, lower, certain, throughput, finished))
     if not trials.ended and not all(item.finished for item in bounds):
         trials.ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
+    elif trials.ended.startswith("deadline: ") and not any(item.lower or item.upper for item in bounds):
+        trials.ended = f"inconclusive: no bound was found; {trials.ended}"
     return SearchResult(
         bounds=tuple(bounds),
         goal=goal.of_searches,
