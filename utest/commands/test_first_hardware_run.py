@@ -62,12 +62,13 @@ class Walker:
         login: Login = bench.router
         self.change(
             "variables/testbeds/lab.yaml",
-            (r"192\.0\.2\.10$", f"127.0.0.1\n  sync_port: {bench.sync}\n  async_port: {bench.events}"),
+            (r"192\.0\.2\.10$", "127.0.0.1"),
             (r"192\.0\.2\.20$", f"127.0.0.1\n  port: {login.port}"),
             (r"user: admin", f"user: {login.user}"),
             (r"^  key: \S+$", f"  key: {login.key}"),
             (r"^  known_hosts: \S+$", "  known_hosts: known_hosts"),
         )
+        self.point_at(bench)
         self.change(
             "variables/platforms/mybox.yaml",
             (r"^  linux:\n.*?shell: linux$", "  vpp:\n    shell: vpp"),
@@ -145,6 +146,6 @@ def test_the_page_has_commands_and_the_configuration_of_trex_is_one() -> None:
     page = (ROOT / "docs" / "generators.md").read_text(encoding="utf-8")
     (config,) = [block for block in blocks("yaml", page) if "port_info" in block]
     (server,) = yaml.safe_load(config)
-    lab = yaml.safe_load((ROOT / "libraries/lineproof/commands/template/testbed.yaml").read_text(encoding="utf-8"))
+    lab = yaml.safe_load((ROOT / "variables/testbeds/lab-example.yaml").read_text(encoding="utf-8"))
     for port, side in zip(server["port_info"], lab["sides"], strict=True):
         assert (port["ip"], port["default_gw"]) == (side["peer"], side["address"].partition("/")[0])

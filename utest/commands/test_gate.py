@@ -33,7 +33,7 @@ from lineproof.evidence.run import read_run
 from lineproof.evidence.summary import SentenceRow
 from lineproof.generators.base import GeneratorPort
 from lineproof.project import Project
-from lineproof.session.plan import Plan
+from lineproof.testbed.settings import read_testbed
 from support.evidence_builders import promised, requirement_record
 from support.made_runs import (
     FORWARDS,
@@ -48,7 +48,7 @@ from support.made_runs import (
     write_run,
 )
 from support.paths import ROOT, VARIABLES
-from support.shown_commands import blocks, shown_calls
+from support.shown_commands import blocks
 
 pytestmark = pytest.mark.usefixtures("as_recorded")
 
@@ -155,15 +155,14 @@ def test_tox_installs_what_is_installed_here(
     assert ("LINEPROOF='lineproof[bench] @ file:" in capsys.readouterr().out) == ("file:" in str(origin))
 
 
-def test_the_files_of_a_new_project_say_how_to_do_without_hardware(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("platform", "next_step"), [("netgate6100", "simulated"), ("linux_router", "TESTBED:lab")])
+def test_a_new_project_is_simulated_where_its_platform_can_be(
+    platform: str, next_step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    main(["init", "box"])
-    calls = [*shown_calls(tmp_path / "variables" / "testbeds" / "lab.yaml")]
-    assert {"measure", "doctor"} == {call.command for call in calls}
-    for call in calls:
-        Plan.read(Project.find(), call.platform, call.software, call.testbed, "quick")
+    main(["init", "--platform", platform])
+    assert next_step in next(line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: "))
+    read_testbed(Project.find().testbeds, "lab")
 
 
 # -- ``lineproof history``: import and trend, as a person uses them

@@ -17,6 +17,8 @@ from .arguments import complete_names
 
 TEMPLATE = Path(__file__).parent / "template"
 
+PLATFORMS, TESTBEDS = Path("variables", "platforms"), Path("variables", "testbeds")
+
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
@@ -25,10 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Make a project in this folder that runs at once, simulated."
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("name", nargs="?", help="the box; its suite and platform file get this name (mybox)")
-    platform = chosen.add_argument(
-        "--platform", help="one that comes with Lineproof: its file and its suite are copied"
-    )
-    complete_names(platform, "platforms")
+    shipped = chosen.add_argument("--platform", help="one that comes with Lineproof: its file and its suite are copied")
+    complete_names(shipped, "platforms")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -50,8 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     for path in files:
         print(f"wrote {path}")
-    print(f"Next: robot --outputdir results tests/{name}.robot (simulated; it measures no router)")
-    print(f"Without a promise: lineproof measure simulated --platform {name} (how much it carries)")
+    suite = f"tests/{name}.robot"
+    if re.search(r"(?m)^model:", files[PLATFORMS / f"{name}.yaml"]):
+        print(f"Next: robot --outputdir results {suite} (simulated; it measures no router)")
+        print(f"Without a promise: lineproof measure simulated --platform {name} (how much it carries)")
+    else:
+        print(f"Next: {TESTBEDS / 'lab.yaml'}, then robot --outputdir results -v TESTBED:lab {suite}")
     if "file:" in (here_only := requirement("bench")):
         print(f"tox needs LINEPROOF='{here_only}': it was installed from a path, which no file of a project names")
     return 0
@@ -70,8 +74,9 @@ def _files(name: str, shipped: bool) -> Iterator[tuple[Path, str]]:
         if (own := packaged_suites() / f"{name}.robot").is_file():
             suite = own.read_text(encoding="utf-8").replace("../resources/acceptance", "lineproof/acceptance")
     yield Path("tests", f"{name}.robot"), suite
-    yield Path("variables", "platforms", f"{name}.yaml"), platform
-    yield Path("variables", "testbeds", "lab.yaml"), made("testbed.yaml")
+    yield PLATFORMS / f"{name}.yaml", platform
+    lab = named_file(packaged_variables() / "testbeds", "lab-example", "testbed").read_text(encoding="utf-8")
+    yield TESTBEDS / "lab.yaml", lab.replace("testbed: lab-example", "testbed: lab")
     yield Path("tox.ini"), made("tox.ini")
     yield Path(".gitignore"), made("gitignore")
     yield Path("robot.toml"), made("robot.toml")
