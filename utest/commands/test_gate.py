@@ -86,6 +86,14 @@ def test_a_tag_never_means_another_run(tmp_path: Path, capsys: pytest.CaptureFix
             main(["gate", str(after), "--baseline", "release"])
 
 
+def test_less_than_margins_are_known_to_cannot_be_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD)
+    with pytest.raises(ConfigError, match=r"--allow 0.4 is less than .* expected at least 0.5 "):
+        main(["gate", str(after), "--baseline", str(before), "--allow", "0.4"])
+    assert answer(capsys, after, "--baseline", before, "--allow", "0.5")[0] == 0
+    assert answer(capsys, after, "--allow", "0.4")[0] == 0
+
+
 def test_an_execution_of_several_suites_is_one_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ..core.rule import Ruling
-from ..errors import LineproofError
+from ..errors import ConfigError, LineproofError
 from ..evidence.gate import ALLOWED, EXIT_STATUS, ComparisonRule, RunComparison, gate, gate_document, junit
 from ..evidence.rejudge import confirmed
 from ..evidence.run import check_tag, read_run, tag_runs
@@ -59,6 +59,12 @@ def _gate(arguments: argparse.Namespace) -> RunComparison:
     results = runs[0][1].path.resolve().parent
     baseline = [(name, confirmed(read_run(path))) for name in arguments.baseline for path in runs_of(name, results)]
     refuse_one_run_twice([*runs, *baseline])
+    # two margins of one router may be so far apart
+    searched = [run for _, run in (*runs, *baseline) if run.margins]
+    known_to = max((record.goal.width for run in searched for record in run.requirements), default=0.0)
+    if baseline and arguments.allow < known_to:
+        text = f"--allow {100 * arguments.allow:g} is less than the margins of these runs are known to"
+        raise ConfigError(f"{text}; expected at least {100 * known_to:g} (the 'width' of their goal, in per cent)")
     rule = ComparisonRule(arguments.confidence, arguments.allow)
     return gate([run for _, run in runs], [run for _, run in baseline], rule)
 
