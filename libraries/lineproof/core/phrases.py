@@ -20,11 +20,11 @@ def percent(ratio: float, limit: float = 0.0) -> str:
     return f"{f'{float(short):.14f}'.rstrip('0') if 'e-' in short else short} %"
 
 
-def difference(ratio: float, rounded: Callable[[float], int] = round, digits: int = 3) -> str:
+def difference(ratio: float, rounded: Callable[[float], int] = round) -> str:
     """Return a difference as per cent with its sign, as ``+2.11 %``; a small one is never shown as 0."""
     value = 100 * ratio
     power = math.floor(math.log10(abs(value))) if abs(value) > 1e-7 else 0
-    decimals = max(0, -power, digits - 1 - max(0, power))
+    decimals = max(0, -power, 2 - max(0, power))
     shown = f"{rounded(round(value * 10**decimals, 6)) / 10**decimals:+,.{decimals}f}"
     return f"{shown.rstrip('0').rstrip('.') if decimals else shown} %"
 

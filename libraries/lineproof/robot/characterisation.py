@@ -77,7 +77,7 @@ class CharacterisationKeywords(Component):
         at_least = "" if record.finished and record.high is not None else "≥ "
         judged.carries = at_least + requirement.text(record.low * requirement.threshold.number, math.floor)
         judged.limit = record.limit
-        judged.margin = difference(record.low - 1, math.floor, 2).replace(" ", "")
+        judged.margin = difference(record.low - 1, math.floor)
         logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
         return "" if record.finished else str(record)
 
