@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 from xml.etree import ElementTree
 
@@ -153,6 +153,17 @@ def test_a_picture_says_what_it_shows_as_text_whatever_is_in_a_name() -> None:
     assert "SIMULATED – not a measurement" in marked and "SIMULATED" not in words(svg)
     assert "<script" not in svg and "\x1b" not in svg and drawn(EVIL) == svg
     assert "<script>alert(" in words(svg) and "<script>alert(" in (ElementTree.fromstring(svg)[0].text or "")
+
+
+@pytest.mark.parametrize(("columns_of", "of"), list(product((1, 2, 5, 30), (1, 2, 4))))
+def test_what_is_written_on_bars_does_not_overlap(columns_of: int, of: int) -> None:
+    plot = Chart("a name", columns("trial", [str(number) for number in range(columns_of)]), linear("rate", 10.0), False)
+    for column, number in product(range(columns_of), range(of)):
+        plot.label(plot.beside(column, number, of), 5.0, "6.22 Mpps (−56 %)", of)
+    centres = [float(x) for x in re.findall(r'<text x="([\d.]+)"[^>]*>6.22 Mpps', plot.svg())]
+    wide = chart.text_width("6.22 Mpps (−56 %)", chart._LABEL_SIZE)
+    assert all(right - left >= wide for left, right in pairwise(centres))
+    assert centres or columns_of * of > 4, "there is room for them"
 
 
 def test_a_bar_is_as_long_as_its_figure() -> None:

@@ -151,11 +151,12 @@ class Chart:
             start = end
 
     def label(self, place: float, end: float, words: str, of: int = 1) -> None:
-        """Write *words* beyond the end of a bar, one of several in a column, if they are no wider than it."""
+        """Write *words* beyond the end of a bar, one of several in a column, if there is room up to the next bar."""
         x, y = self._at(place, end)
+        room = (self._right - self._left) / len(self._across.marks) * (self._pitch(of) if of > 1 else 1)
         if self._is_level:
             self._picture.text(x + 9, y + 4.5, words, _LABEL_SIZE, TEXT_COLOUR)
-        elif text_width(words, _LABEL_SIZE) <= (self._right - self._left) / len(self._across.marks) / of:
+        elif text_width(words, _LABEL_SIZE) <= room:
             self._picture.text(x, y - 9, words, _LABEL_SIZE, TEXT_COLOUR, "middle", **_HALO)
 
     def beside(self, column: float, number: int, of: int) -> float:
@@ -237,8 +238,8 @@ class Chart:
         return self._left + along * (self._right - self._left), self._bottom - over * (self._bottom - self._top)
 
     def _pitch(self, of: int) -> float:
-        # a single column would be as wide as the picture
-        return min(0.76, 1 if self._is_level else 0.19 * len(self._across.marks)) / of
+        # the bar of a single column would be as wide as the picture
+        return min(0.76, 1 if self._is_level else 0.19 * of * len(self._across.marks)) / of
 
     def _axes(self) -> None:
         for axis, is_upright in ((self._across, self._is_level), (self._up, not self._is_level)):
