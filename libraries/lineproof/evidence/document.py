@@ -41,6 +41,15 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class PageCell(Cell):
+    """A cell that a page shows after a ``picture`` (SVG), or as a link to ``section``, above the lines ``below``."""
+
+    picture: str = ""
+    section: str = ""
+    below: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column. ``left``: its cells begin at one place (numbers end at one). ``on_page``: not for a terminal."""
 
@@ -294,12 +303,18 @@ def _html_table(table: Table) -> str:
     heads = _element("tr", "".join(map(partial(_element, "th"), names, sides)))
     lines = [_element("thead", heads)] if any(column.name for column in table.columns) else []
     for row in table.rows:
-        cells = (
-            _element("td", escape(one_line(cell)), side, getattr(cell, "mark", ""))
-            for cell, side in zip(row.cells, sides, strict=False)  # a record's row may be of any length
-        )
+        # a record's row may be of any length
+        cells = map(_html_cell, row.cells, sides)
         lines.append(_element("tr", "".join(cells), row.mark))
     return _element("div", _element("table", "\n".join(lines)), "wide") if lines else ""
+
+
+def _html_cell(cell: Cell | str, side: str) -> str:
+    html = escape(one_line(cell))
+    if isinstance(cell, PageCell):
+        html = f'<a href="#{cell.section}">{html}</a>' if cell.section else cell.picture + _words("b", str(cell))
+        html += "".join(_words("small", line) for line in cell.below)
+    return _element("td", html, side, getattr(cell, "mark", ""))
 
 
 def _words(name: str, words: str, *classes: str) -> str:

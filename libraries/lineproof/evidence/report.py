@@ -24,7 +24,7 @@ from ..files import write_whole
 from ..units import counted, si
 from ..visible import one_line, shortened
 from .chart import SvgPicture, svg_image
-from .document import Document, Figure, Folded, Items, Note, Part, Section, Table, body, page
+from .document import Cell, Column, Document, Figure, Folded, Items, Note, PageCell, Part, Section, Table, body, page
 from .forms import ledgers_document, trials_document, under_load_document
 from .pictures import sentence_plot, workers_plot
 from .records import CharacterisationRecord, RequirementRecord
@@ -40,6 +40,7 @@ from .summary import (
     head,
     last_section,
     side_by_side,
+    table_of_sentences,
 )
 
 WORKERS = "The router's workers in each trial"
@@ -174,31 +175,24 @@ def _less_sent(trials: Sequence[Trial]) -> str:
 
 
 def _promises(rows: Sequence[SentenceRow], name: str) -> str:
-    """Return the table of *rows*, without the columns that say nothing."""
+    """Return the table of *rows*, which lead to their sections; *name*: of the run's links."""
     scale = _scale(rows)
-    columns = {
-        "promised": [_promised(row, name) for row in rows],
-        figure_heading(rows): [escape(row.carries.replace(NOTHING, "not known")) for row in rows],
-        "published": [escape(row.published) for row in rows],
-        f"margin<small>+ is better, pale: not known, arrow: beyond {100 * scale:g} %</small>": [
-            _bar(row, scale) for row in rows
-        ],
-        "": ["" if row.margin is None else escape(row.margin_text) for row in rows],
-        "verdict": [f'<b class="{row.verdict.mark}">{row.verdict}</b>' for row in rows],
-    }
-    shown = {head: cells for head, cells in columns.items() if any(cells)}
-    heads = "".join(f"<th>{head}</th>" for head in shown)
-    lines = ("".join(f"<td>{cell}</td>" for cell in cells) for cells in zip(*shown.values(), strict=True))
-    filled = "".join(f"<tr>{line}</tr>\n" for line in lines)
-    table = f'<table class="promises"><thead><tr>{heads}</tr></thead><tbody>{filled}</tbody></table>'
-    return f'<div class="lineproof">{table}</div>\n'
-
-
-def _promised(row: SentenceRow, name: str) -> str:
-    record = row.record
-    texts = (shortened(one_line(text), 300) for text in (record.test, *_causes(row)))
-    below = "".join(f"<small>{escape(text)}</small>" for text in texts)
-    return f'<a href="#{name}-{record.number}">{escape(one_line(record.sentence))}</a>{below}'
+    bar = Column("margin", f"+ is better, pale: not known, arrow: beyond {100 * scale:g} %", left=True)
+    cells = [
+        {
+            Column("promised", left=True): PageCell(
+                row.record.sentence,
+                section=f"{name}-{row.record.number}",
+                below=[shortened(one_line(text), 300) for text in (row.record.test, *_causes(row))],
+            ),
+            Column(figure_heading(rows), left=True): Cell(row.carries.replace(NOTHING, "not known")),
+            Column("published", left=True): Cell(row.published),
+            bar: PageCell("" if row.margin is None else row.margin_text, picture=_bar(row, scale)),
+            Column("verdict", left=True): PageCell(str(row.verdict), row.verdict.mark),
+        }
+        for row in rows
+    ]
+    return f'<div class="promises">{body(Document("", [Section("", [table_of_sentences(cells)])]))}</div>\n'
 
 
 def _causes(row: SentenceRow) -> list[str]:
