@@ -219,14 +219,13 @@ class Catalogue:
     def _flows(self, word: str) -> Flows:
         match = _FLOWS.fullmatch(word)
         if word not in self.flows and match and self.counts:
-            ports = self.counts.source_port, self.counts.destination_port
             number = int(match[1]) * _FACTOR[match[2]]
             if not 2 <= number <= self.counts.most:
                 raise SentenceError(f"'{shortened(word)}': expected '1-flow', or 2 to {self.counts.most} flows")
             first, to = ipaddress.IPv4Address(self.counts.source), self.counts.destination
-            return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(to, to), *ports)
+            return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(to, to))
         chosen = self.flows[word] if word else next(item for item in self.flows.values() if item.default)
-        return Flows(chosen.source, chosen.destination, chosen.source_port, chosen.destination_port)
+        return Flows(chosen.source, chosen.destination)
 
     def _headers(self, words: list[str]) -> Headers:
         changes: dict[str, Any] = {}

@@ -11,7 +11,6 @@ from ...config import Config, Ipv4Address
 from .profiles import AddressRange
 
 Word = Annotated[str, Field(pattern=r"^[^\s:]+$")]
-Port = Annotated[int, Field(ge=1, le=65535)]
 Size = Annotated[int, Field(ge=64, le=9216)]
 Label = Annotated[int, Field(ge=16, lt=1 << 20)]
 """An MPLS label; those below 16 are reserved (RFC 3032 2.1)."""
@@ -65,8 +64,6 @@ class FlowsFile(Config):
     name: Word
     source: AddressRange
     destination: AddressRange
-    source_port: Port = 1025
-    destination_port: Port = 12
     default: bool = False
     about: str
 
@@ -78,8 +75,6 @@ class FlowCountFile(Config):
     source: Ipv4Address
     destination: Ipv4Address
     most: Annotated[int, Field(ge=2, le=1 << 24)]
-    source_port: Port = 1025
-    destination_port: Port = 12
     about: str
 
 
