@@ -8,6 +8,7 @@ from typing import Literal
 
 from robot.api import logger
 from robot.api.deco import keyword
+from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
@@ -34,13 +35,16 @@ class StudyKeywords(Component):
         self._read: StudyResults | None = None
 
     @keyword(tags=["studies"])
-    def measure_study(self, name: str, testbed: str, goal: str, resume: str = "") -> StudyResults:
-        """Measure what the study *name* has, in blocks, and leave its results in the run's folder.
+    def run_study(self, name: str, testbed: str = "", goal: str = "") -> StudyResults:
+        """Measure the study *name*, and leave tables, pictures and CSV in the run's folder.
 
-        *resume*: the id of an interrupted run: only what is missing is measured. Says first how long it takes. Example:
-        | Measure Study    netgate6100    simulated    standard
+        *testbed* and *goal*: by default those of the run. It opens and closes the testbed itself, once for each
+        software of the router, and says first how long it takes. With ``-v RESUME:<run id>`` an interrupted run goes
+        on: only what is missing is measured. Example:
+        | Suite Setup    Run Study    netgate6100
         """
-        self._read = None
+        self._read, variable = None, BuiltIn().get_variable_value
+        testbed, goal, resume = testbed or variable("${TESTBED}"), goal or variable("${GOAL}"), variable("${RESUME}")
         self.shared.interruption.watch()
         check_run_variables()
         folder, project, secrets = self._execution_folder(), self.shared.project, secrets_of_variables()
