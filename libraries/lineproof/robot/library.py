@@ -25,7 +25,7 @@ from ..session.session import Session
 from ..system.signals import handle_ending
 from .acceptance import AcceptanceKeywords
 from .characterisation import CharacterisationKeywords
-from .router import RouterKeywords, TelemetryKeywords
+from .router import RouterKeywords
 from .sentences import SuiteListener
 from .shared import Shared, time_argument
 from .studies import StudyKeywords
@@ -74,7 +74,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             router,
             self._acceptance,
             CharacterisationKeywords(self._shared),
-            TelemetryKeywords(self._shared),
             StudyKeywords(self._shared, lambda: self._acceptance.execution_folder),
         ]
         super().__init__(components)

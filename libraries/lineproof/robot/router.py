@@ -29,7 +29,7 @@ ALIAS = "router"
 
 
 class RouterKeywords(Component):
-    """Reaches the router under test through SSHLibrary.
+    """Reaches the router under test through SSHLibrary, and reads it in trials that no verdict rests on.
 
     Host keys are checked against the testbed's ``known_hosts`` file; an unknown or another key refuses the connection.
     Every command has a time limit, and a dropped link is an error (SSHLibrary alone reports neither).
@@ -90,33 +90,6 @@ class RouterKeywords(Component):
             raise TestbedError(refused)
         return result.stdout
 
-
-def _suites_library() -> SSHLibrary | None:
-    """Return the SSHLibrary that the running suite imports, under whatever name."""
-    imported: Any = BuiltIn().get_library_instance(all=True)
-    return next((library for library in imported.values() if isinstance(library, SSHLibrary)), None)
-
-
-def _share(connection: Connection) -> None:
-    """Let the keywords of the suite's SSHLibrary use *connection*."""
-    if (library := _suites_library()) is not None:
-        # its keywords register connections of their own only
-        index = library._connections.register(connection, ALIAS)
-        connection.config.update(index=index, alias=ALIAS)
-
-
-def _take_back(connection: Connection) -> None:
-    """Let them use it no more."""
-    library = _suites_library()
-    # the suite may have closed it
-    if library is not None and connection in library._connections.connections:
-        library.switch_connection(connection.config.index)
-        library.close_connection()
-
-
-class TelemetryKeywords(Component):
-    """Reads the router while traffic flows, in trials that no verdict rests on."""
-
     @keyword(tags=["evidence"])
     def explain_verdict(self, when: Literal["never", "on failure", "always"] = "on failure") -> None:
         """Add to the verdict why frames were lost, as far as the router's facts and counters show it.
@@ -167,3 +140,26 @@ class TelemetryKeywords(Component):
             if sample.picture:
                 logger.info(svg_image(f"{sampler} of the router {name}".capitalize(), sample.picture), html=True)
         return reading
+
+
+def _suites_library() -> SSHLibrary | None:
+    """Return the SSHLibrary that the running suite imports, under whatever name."""
+    imported: Any = BuiltIn().get_library_instance(all=True)
+    return next((library for library in imported.values() if isinstance(library, SSHLibrary)), None)
+
+
+def _share(connection: Connection) -> None:
+    """Let the keywords of the suite's SSHLibrary use *connection*."""
+    if (library := _suites_library()) is not None:
+        # its keywords register connections of their own only
+        index = library._connections.register(connection, ALIAS)
+        connection.config.update(index=index, alias=ALIAS)
+
+
+def _take_back(connection: Connection) -> None:
+    """Let them use it no more."""
+    library = _suites_library()
+    # the suite may have closed it
+    if library is not None and connection in library._connections.connections:
+        library.switch_connection(connection.config.index)
+        library.close_connection()
