@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import math
+import pkgutil
 import re
 import resource
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
-from lineproof.config import Config, did_you_mean, load_config, read_yaml
+import lineproof
+from lineproof.config import Config, did_you_mean, explain_error, load_config, read_yaml
 from lineproof.core.goal import Goal
 from lineproof.errors import ConfigError
 from lineproof.platforms import named_file
@@ -92,6 +98,35 @@ def test_all_that_is_wrong_with_a_file_is_known_each_with_its_line(tmp_path: Pat
     # a misspelt key is not missing as well
     assert sorted(problem.line or 0 for problem in told) == [1, 2, 4, 5]
     assert all(problem.path == tmp_path / "box.yaml" for problem in told)
+
+
+ODD: tuple[object, ...] = (
+    *(None, True, -1, 1.5, math.inf, "1" * 5000, "", "x", "nan", "x y" * 3000, "'", [], [[]], ["a"] * 300, [None], {}),
+    *({1: 2}, {"a": None}, {"a": []}, {"a": [None]}, {"a": 1}, {"kind": "x"}, {"x y": {"z": 1}}),
+)
+
+
+def models(parent: type[Config] = Config) -> Iterator[type[Config]]:
+    for model in parent.__subclasses__():
+        yield from (model, *models(model))
+
+
+def test_whatever_stands_in_a_file_is_refused_in_plain_words():
+    """Of each key of every model; what only another process imports has none."""
+    for module in pkgutil.walk_packages(lineproof.__path__, "lineproof."):
+        if not re.search(r"\.client|__main__|lab_holder", module.name):
+            importlib.import_module(module.name)
+    kinds = set[str]()
+    keys = {(model, field.alias or name) for model in models() for name, field in model.model_fields.items()}
+    for (model, key), value in ((key, value) for key in keys for value in ODD):
+        try:
+            model.model_validate({key: value})
+        except ValidationError as error:
+            for problem in error.errors():
+                kinds.add(problem["type"])
+                said = explain_error(problem, key, model)
+                assert not re.search("Input|[Ss]hould|valid |validation|parse | parts| octets", said), said
+    assert len(kinds) > 30
 
 
 def test_missing_and_empty_files_are_refused(tmp_path: Path):

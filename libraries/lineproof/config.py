@@ -11,7 +11,7 @@ import difflib
 import ipaddress
 import os
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
@@ -21,6 +21,7 @@ from pydantic_core import InitErrorDetails
 
 from .errors import ConfigError
 from .files import read_text
+from .units import counted
 from .visible import shortened
 
 M = TypeVar("M", bound=BaseModel)
@@ -57,21 +58,19 @@ class Config(BaseModel):
         wrong = list[InitErrorDetails]()
         for name, value in data.items() if isinstance(data, dict) else ():
             field = cls.model_fields.get(name) or next((f for f in cls.model_fields.values() if f.alias == name), None)
-            kinds = _NUMBERS.findall(repr(field.annotation)) if field else ["bool"]
+            kinds = _SCALARS.findall(repr(field.annotation)) if field else ["bool"]
             inner: Iterable[Any] = enumerate(value) if isinstance(value, list) else getattr(value, "items", dict)()
             for place, one in (((name,), value), *(((name, key), member) for key, member in inner)):
-                if isinstance(one, bool) and kinds and "bool" not in kinds:
-                    wrong.append({"type": f"{kinds[0]}_type", "loc": place, "input": one})
+                own = kinds[isinstance(value, dict) :]  # the first of a mapping is that of its keys
+                if isinstance(one, bool) and own and "bool" not in kinds:
+                    kind = next(kind for kind in ("str", "float", "int") if kind in own)
+                    wrong.append({"type": f"{kind.replace('str', 'string')}_type", "loc": place, "input": one})
         if wrong:
             raise ValidationError.from_exception_data(cls.__name__, wrong)
         return data
 
 
-_NUMBERS = re.compile(r"\b(int|float|bool)\b")
-
-
-def _checked_ipv4(value: str) -> str:
-    return str(ipaddress.IPv4Address(value))
+_SCALARS = re.compile(r"\b(str|int|float|bool)\b")
 
 
 def matching(pattern: str, problem: str) -> AfterValidator:
@@ -85,7 +84,20 @@ def matching(pattern: str, problem: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Ipv4Address = Annotated[str, AfterValidator(_checked_ipv4)]
+def readable(read: Callable[[str], object], problem: str) -> AfterValidator:
+    """Refuse a text for which *read* raises ValueError, with *problem*."""
+
+    def check(value: str) -> str:
+        try:
+            read(value)
+        except ValueError:
+            raise ValueError(problem) from None
+        return value
+
+    return AfterValidator(check)
+
+
+Ipv4Address = Annotated[str, readable(ipaddress.IPv4Address, "is not an IPv4 address; expected for example 16.0.0.1")]
 MacAddress = Annotated[
     str, matching(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", "is not a MAC address; expected for example 02:00:00:00:00:01")
 ]
@@ -357,30 +369,54 @@ def explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
         first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields)))
         message = f"expected keys below it, as '{first}: value'; known here: {', '.join(fields)}"
     # the repr of a text would double the backslashes of an expression
-    shown = f"'{shortened(value)}'" if isinstance(value, str) else shortened(repr(value))
+    shown = f"'{shortened(value)}'" if isinstance(value, str) else shortened(str(value).lower())
     return f"'{key}': {message}{'' if hidden else f' (got {shown})'}" if key else message
 
 
+_EXPECTED = {
+    "bool": "true or false",
+    **dict.fromkeys(("dataclass", "dict", "mapping", "model"), "keys below it, as 'name: value'"),
+    "datetime": "a date and time, as 2027-03-31T09:30:00Z",
+    "finite": "a finite number",
+    "float": "a number",
+    "greater_than": "more than {gt:.15g}",
+    "greater_than_equal": "at least {ge:.15g}",
+    "int": "a whole number",
+    "int_parsing_size": "a smaller whole number",
+    "invalid": "text as key; put it in quotes",
+    "less_than": "less than {lt:.15g}",
+    "less_than_equal": "at most {le:.15g}",
+    "literal": "{expected}",
+    "path": "a path",
+    "pattern": "a regular expression",
+    "string": "text",
+    "string_pattern_mismatch": "text that the expression '{pattern}' finds",
+    "unexpected": "another key; this one is not known here",
+}
+"""Pydantic's types of errors, or their first words, and what is expected."""
+
+
 def value_problem(error: Any, hidden: bool = False) -> str:
-    """Return what is wrong with the value of *error*, as ``should be at least 1``. *hidden*: it must not be shown."""
-    kind, value = error["type"], error["input"]
-    if value is None and kind not in ("value_error", "assertion_error"):
+    """Return what is wrong with the value of *error*, as ``expected at least 1``. *hidden*: it must not be shown."""
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "value_error":
+        return shortened(error["msg"].removeprefix("Value error, "), 600)
+    if value is None:
         return "is empty; expected a value"
     if kind == "union_tag_invalid":
-        known = re.findall(r"'(.*?)'", error["ctx"]["expected_tags"])
-        tag = str(error["ctx"]["tag"])
+        tags, tag = re.findall(r"'(.*?)'", context["expected_tags"]), str(context["tag"])
         shown = "" if hidden else f" '{shortened(tag)}'"
-        return f"unknown kind{shown}; {did_you_mean(tag, known)}known: {', '.join(known)}"
-    if kind == "int_parsing_size":
-        return "is too large; expected a smaller integer"
-    if kind in ("list_type", "tuple_type", "set_type", "frozen_set_type"):
+        return f"unknown kind{shown}; {did_you_mean(tag, tags)}known: {', '.join(tags)}"
+    if limit := {"short": "min_length", "long": "max_length"}.get(kind.rpartition("_")[2]):
+        noun = "character" if kind.startswith("string") else "value"
+        instead = f", not {context['actual_length']}" if context.get("actual_length") is not None else ""
+        return f"expected at {'least' if limit == 'min_length' else 'most'} {counted(context[limit], noun)}{instead}"
+    if kind in ("list_type", "tuple_type"):
         return f"expected a list, as [{'…, …' if hidden else shortened(value)}]"
-    if kind == "string_type" and isinstance(value, int | float):
-        return "expected text; put it in quotes"
-    if kind in ("model_type", "dict_type", "mapping_type"):
-        return "expected keys below it, as 'name: value'"
-    # pydantic's: 'Input should be greater than 0', 'Value error, …'
-    return shortened(re.sub(r"^(Value error, |\w+ (?=should |is ))", "", error["msg"]), 600)
+    # another distribution's model may have a type of error that none of ours has
+    known = _EXPECTED.get(kind) or _EXPECTED.get(kind.partition("_")[0])
+    quotes = "; put it in quotes" if kind == "string_type" and isinstance(value, bool | int | float) else ""
+    return shortened(f"expected {known.format_map(context)}{quotes}" if known else error["msg"], 600)
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:

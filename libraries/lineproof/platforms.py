@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from .config import Config, did_you_mean, load_config, matching
+from .config import Config, did_you_mean, load_config, matching, readable
 from .errors import ConfigError
 from .project import Folder, listed
 from .units import parse_link_speed
@@ -78,7 +78,11 @@ class Software(Config):
         return self.shell == "none"
 
 
-_LINE = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\r\n]*\S[^\r\n]*$")]
+_LINE = Annotated[
+    str,
+    Field(min_length=1, max_length=1000, pattern=r"^[^\r\n]*\S[^\r\n]*$"),
+    readable(shlex.split, "has a quote that is not closed; expected one more, or a backslash before it"),
+]
 
 
 class CommandPair(Config):
@@ -90,12 +94,6 @@ class CommandPair(Config):
     do: _LINE
     undo: _LINE
     stdin: Annotated[str, Field(max_length=1 << 16)] = ""
-
-    @field_validator("do", "undo")
-    @classmethod
-    def _check_words(cls, value: str) -> str:
-        shlex.split(value)  # ValueError: a quote is not closed
-        return value
 
     @property
     def given(self) -> str:

@@ -93,7 +93,7 @@ def ports(kind: str, *keys: str) -> str:
     ("keys", "line", "words"),
     [
         ("anotherbox\n  slot: 3", 5, "unknown key 'generator.slot'; did you mean 'slots'"),
-        ("anotherbox\n  slots: many", 5, "'generator.slots': should be a valid integer"),
+        ("anotherbox\n  slots: many", 5, "'generator.slots': expected a whole number"),
         ("anothrbox", 4, "'anothrbox'; did you mean 'anotherbox'? known: anotherbox,"),
         ("broken", 4, "(anotherbox_generator:MISSING of anotherbox_generator)"),
         ("wrong", 4, "is no GeneratorSettings"),

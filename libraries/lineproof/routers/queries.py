@@ -48,7 +48,7 @@ OfQueue = Literal["packets", "drops"]
 
 CauseRule = Annotated[
     tuple[Literal["arriving", "passing", "leaving"], Literal["loss", "overlapping", "reason"], str, str],
-    BeforeValidator(lambda rule: (*rule, "")[:4]),
+    BeforeValidator(lambda rule: (*rule, "")[:4] if isinstance(rule, list) else rule),
 ]
 
 

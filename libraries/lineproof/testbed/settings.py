@@ -12,7 +12,17 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field, ValidationInfo, create_model, field_validator, model_validator
 
-from ..config import Config, Ipv4Address, MacAddress, absolute_path, matching, read_yaml, shown_key, validate_config
+from ..config import (
+    Config,
+    Ipv4Address,
+    MacAddress,
+    absolute_path,
+    matching,
+    read_yaml,
+    readable,
+    shown_key,
+    validate_config,
+)
 from ..core.telemetry import Side
 from ..core.traffic.frame_kinds import FrameKind
 from ..core.traffic.profiles import PAIRS, AddressRange, Profile
@@ -107,13 +117,6 @@ def _checked_next_hop(value: str) -> str:
     return str(address)
 
 
-def _checked_interface(value: str) -> str:
-    if "/" not in value:
-        raise ValueError("needs a prefix length; expected for example 100.65.1.1/24")
-    ipaddress.IPv4Interface(value)
-    return value
-
-
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 DEFAULT, EMBEDDED = "trex", "embedded"
 SimulatedNic = Literal["i40e", "ice", "ixgbe", "mlx5", "virtio"]
@@ -127,9 +130,16 @@ class SideSettings(Config):
     ``address``, and only if the server does not know that MAC address.
     """
 
-    address: Annotated[str, AfterValidator(_checked_interface)]
+    address: Annotated[
+        str,
+        matching(".*/.*", "needs a prefix length; expected for example 100.65.1.1/24"),
+        readable(ipaddress.IPv4Interface, "is no IPv4 address with its length; expected for example 100.65.1.1/24"),
+    ]
     peer: Ipv4Address
-    network: Annotated[str, AfterValidator(lambda value: str(ipaddress.IPv4Network(value)))]
+    network: Annotated[
+        str,
+        readable(ipaddress.IPv4Network, "is no IPv4 network; expected its first address and a length, as 16.0.0.0/8"),
+    ]
     peer_mac: MacAddress | None = None
     next_hop: Annotated[str, AfterValidator(_checked_next_hop)] | None = None
 

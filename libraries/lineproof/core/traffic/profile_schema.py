@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ...config import Config, Ipv4Address
+from ...config import Config, Ipv4Address, readable
 from .profiles import AddressRange
 
 Word = Annotated[str, Field(pattern=r"^[^\s:]+$")]
@@ -100,7 +100,12 @@ class HeadersFile(Config):
     tags: tuple[_Tag, ...] = ()
     labels: tuple[Label, ...] = ()
     labels_back: tuple[Label, ...] = ()
-    prefix: str = ""
+    prefix: Annotated[
+        str,
+        readable(
+            lambda text: ipaddress.IPv6Address(text or "::"), "is not an IPv6 address; expected for example 2001:2::"
+        ),
+    ] = ""
     transport: Literal["tcp", ""] = ""
     about: str
 
