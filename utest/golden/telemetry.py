@@ -17,14 +17,13 @@ import yaml
 from lineproof.config import validate_config
 from lineproof.core.telemetry import Side
 from lineproof.errors import TestbedError
-from lineproof.project import PACKAGED_ROUTERS, Layers
 from lineproof.routers import make_router
-from lineproof.routers.description import RouterDescription, read_description
+from lineproof.routers.description import RouterDescription
 from lineproof.stacks import sampled_stacks
 from lineproof.system.command_line import ShellCommands
 from lineproof.system.ssh_shell import Result, Shell
 from routers.test_frames import FRAMES, Kernel, not_set_up
-from support.described_router import JSON
+from support.described_router import JSON, with_examples
 from support.fake_router import SIDES, shell_of, simulated
 from support.paths import DATA
 from support.scripted_shells import answering
@@ -88,8 +87,8 @@ def texts() -> Mapping[str, str]:
         files[f"simulated-{kind}"] = re.sub(r'(?m)^{"read.uptime".*\n', "", read)
     modules = partial(answering, Kernel("ipv6", "8021q", "mpls"))
     files["linux-every-module"] = rows("linux", modules, ["eth1", "eth2"], SIDES, methods=["frames"])
-    for name in ("ios", "junos", "routeros", "vyos"):
-        files[f"described-{name}"] = described(read_description(Layers(Path("/nowhere"), PACKAGED_ROUTERS), name))
+    for name in ("ios", "junos", "routeros"):
+        files[f"described-{name}"] = described(with_examples(name))
     files["described-mybox"] = described(
         validate_config(yaml.safe_load(JSON), RouterDescription, Path("mybox.yaml"), {})
     )

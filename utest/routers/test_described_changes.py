@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.routers import BUILT_IN, described
 from lineproof.routers.description import RouterDescription, side_words
 from lineproof.routers.journal import NONE, Change, Look, look
 from lineproof.system.ssh_shell import Result, Shell, SshShell
-from support.described_router import DESCRIPTIONS, shipped
+from support.described_router import DESCRIPTIONS, with_examples
 from support.fake_cli import FakeCli
 from support.fake_router import SIDES
 from support.scripted_shells import Scripted
@@ -154,7 +153,7 @@ def test_the_mac_of_a_side_is_written_as_makers_do() -> None:
 def test_a_change_that_ends_in_the_configuration_mode_leaves_no_later_command_there(
     end: tuple[str, ...], tmp_path: Path
 ) -> None:
-    cli, file = FakeCli(tmp_path, {"(config)arp x": "", "(config)no arp x": ""}), shipped("ios")
+    cli, file = FakeCli(tmp_path, {"(config)arp x": "", "(config)no arp x": ""}), with_examples("ios")
     with contextlib.closing(cli), contextlib.closing(SshShell(cli.login, file.terminal)) as shell:
         router = Machine("ios", shell, str, file).router()
         router._changes.make(Change(("configure terminal", "arp x", *end), ("configure terminal", "no arp x", *end)))
@@ -222,7 +221,7 @@ ROS = "0 As comment=lineproof dst-address=16.0.0.0/8 gateway=100.65.1.2"
 def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
     name: str, own: str, theirs: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    file = described(name) if name in BUILT_IN else shipped(name)
+    file = with_examples(name)
     group = file.mpls if own == LABEL else file.ipv6 if own.startswith("2001:") else None
     word = "{peer_mac}" if PEER in own else "{label}" if own == LABEL else "{network"
     query = next(entry.look for entry in (group or file).changes if entry.look and word in entry.do[0])
@@ -243,7 +242,7 @@ def test_a_route_or_neighbour_to_which_somebody_adds_words_is_theirs(
 def test_a_value_that_somebody_sets_beside_ours_stays_with_it(first: str, then: str) -> None:
     # 'no a' would remove both
     shell = Scripted({"show a": first})
-    router = Machine("ios", shell, str, shipped("ios")).router()
+    router = Machine("ios", shell, str, with_examples("ios")).router()
     router._changes.make(Change(("a 1",), ("no a",), look=Look("show a", r"^a (?P<value>\d+)", ours=("1",))))
     shell.outputs["show a"] = then
     assert "'a 1' (now: 1; 7)" in router.restore() and "no a" not in shell.ran
@@ -380,7 +379,7 @@ def commits(*rows: str) -> str:
     ],
 )
 def test_junos_shows_whether_somebody_has_committed_since(rows: tuple[str, ...], somebody: bool) -> None:
-    query = shipped("junos").look
+    query = with_examples("junos").look
     assert query is not None
     look = query.look({})
     found = look.values(commits(*rows))[0]

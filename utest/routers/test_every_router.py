@@ -24,7 +24,7 @@ from lineproof.routers.description import side_words
 from lineproof.routers.journal import NONE, NOTHING, Look, look
 from lineproof.routers.queries import LookQuery
 from lineproof.system.ssh_shell import Result, Shell, plain_text
-from support.described_router import DESCRIPTIONS, shipped, with_examples
+from support.described_router import DESCRIPTIONS, with_examples
 from support.fake_router import SIDES, sample
 from support.scripted_shells import broken
 from support.simulated_router import KEY, Killed, Machine, dying, untouched
@@ -38,11 +38,11 @@ ALL = (*sorted(BUILT_IN), *sorted(DESCRIPTIONS))
 @pytest.mark.parametrize("name", FOLDERS)
 def test_the_examples_of_a_description_that_comes_with_lineproof_are_right(name: str) -> None:
     untried = list[set[Location]]()
-    for which in range(10 if name in BUILT_IN else 1):
-        file = with_examples(name, which) if name in BUILT_IN else shipped(name)
+    for which in range(10):
+        file = with_examples(name, which)
         # the simulated router shows each look of ours with and without its change, below: here is what others have set
         problems = {place for place, _ in file.problems() if name not in BUILT_IN or place[0] == "commands"}
-        untried.append({place for place in problems if "pattern" in place and name in BUILT_IN})
+        untried.append({place for place in problems if "pattern" in place})
         assert problems == untried[-1]
         for query in (query for _, query in file._queries() if isinstance(query, LookQuery) and query.expected):
             shown = query.results(query.example)
@@ -140,7 +140,7 @@ def test_a_look_finds_what_a_run_set_and_then_what_was_before(name: str, earlier
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_look_takes_no_error_for_a_value_or_for_nothing(name: str) -> None:
-    for _, query in (described(name) if name in BUILT_IN else shipped(name))._queries():
+    for _, query in (with_examples(name))._queries():
         if isinstance(query, LookQuery):
             found = query.look({})
             assert found.values("\n") == NOTHING

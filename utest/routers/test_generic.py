@@ -22,12 +22,12 @@ from lineproof.routers.description import SIDE_WORDS, RouterDescription, read_de
 from lineproof.routers.queries import COUNTERS, UPTIME_UNITS
 from lineproof.session.router_watch import RouterRestarted, RouterWatch
 from lineproof.system.ssh_shell import Result
-from support.described_router import JSON, shipped
+from support.described_router import JSON, data_with_examples, with_examples
 from support.fake_router import SIDES
 from support.paths import ROOT
 from support.scripted_shells import Scripted
 
-SHIPPED = ("ios", "junos", "routeros", "vyos")
+SHIPPED = ("ios", "junos", "routeros")
 
 
 def described(text: str = JSON, **changes: Any) -> RouterDescription:
@@ -47,11 +47,10 @@ def generic(file: RouterDescription, shell: Scripted, interfaces: tuple[str, ...
         ("ios", "Internet  100.65.1.2  -   0200.0000.0001  ARPA"),
         ("junos", "02:00:00:00:00:01 100.65.1.2      ge-0/0/1.0               permanent"),
         ("routeros", " 0  C comment=made by hand address=100.65.1.2 mac-address=02:00:00:00:00:01 interface=ether1"),
-        ("vyos", "100.65.1.2       eth1         02:00:00:00:00:01     PERMANENT"),
     ],
 )
 def test_an_entry_that_was_set_is_told_from_a_learned_one(name: str, row: str) -> None:
-    file = shipped(name)
+    file = with_examples(name)
     assert file.commands.neighbours is not None
     text = f"{row}  GigabitEthernet0/1\n" if name == "ios" else f"{row}\n"
     (found,) = generic(file, Scripted({file.commands.neighbours.run: text})).neighbours(SIDES[:1])
@@ -59,7 +58,7 @@ def test_an_entry_that_was_set_is_told_from_a_learned_one(name: str, row: str) -
 
 
 def test_an_answer_of_neighbours_that_is_refused_ends_nothing() -> None:
-    file = shipped("ios")
+    file = with_examples("ios")
     router = generic(file, Scripted({"show ip arp": "% Invalid input detected at '^' marker.\n"}))
     assert router.neighbours(SIDES) == () and "neighbours" in router.facts().unread
 
@@ -124,7 +123,7 @@ def test_a_router_that_was_busy_is_asked_again_and_its_file_is_blamed_only_where
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_an_answer_that_is_cut_within_a_line_gives_no_figure(name: str) -> None:
-    file = shipped(name)
+    file = with_examples(name)
     command = file.commands.counters
     assert command is not None and command.names_interface
     text, interface = command.example, str(command.expected["interface"])
@@ -152,7 +151,7 @@ def test_a_posix_router_that_prints_json_is_asked_as_root_and_quoted() -> None:
 
 
 def test_a_counter_that_is_missing_is_not_zero() -> None:
-    file = shipped("junos")
+    file = with_examples("junos")
     text = file.commands.counters.example.replace("Output packets", "Sent packets")
     router = generic(
         file,
@@ -270,7 +269,7 @@ def test_load_and_temperature_are_read_under_load() -> None:
 
 
 def test_a_restart_is_seen_and_an_uptime_in_minutes_or_set_back_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    file, now = shipped("ios"), [0.0]
+    file, now = with_examples("ios"), [0.0]
     shell = Scripted()
     router = generic(described("shell: mybox", commands={"uptime": file.commands.uptime}), shell)
     monkeypatch.setattr("lineproof.session.router_watch.time.monotonic", lambda: now[0])
@@ -296,11 +295,11 @@ EXAMPLES = re.findall(r"```yaml\n(# variables/shells/.*?)```", PAGE, re.DOTALL)
 EXAMPLE, AT_A_TERMINAL = EXAMPLES
 
 
-def read(folder: Path, text: str, name: str = "mybox") -> None:
+def read(folder: Path, text: str, name: str = "mybox") -> RouterDescription:
     path = folder / "variables" / "shells" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    read_description(Layers(path.parent, PACKAGED_ROUTERS), name)
+    return read_description(Layers(path.parent, PACKAGED_ROUTERS), name)
 
 
 @pytest.mark.parametrize(
@@ -358,6 +357,19 @@ def test_all_problems_of_a_description_are_told_each_with_its_line_and_a_misspel
         assert word in str(problem)
 
 
+def test_a_description_has_the_keys_and_the_python_of_the_router_that_it_is_like(tmp_path: Path) -> None:
+    version = {"run": "v", "pattern": "(?P<version>.+)", "example": "1", "expected": {"version": "1"}}
+    text = yaml.safe_dump({"shell": "mybox", "like": "vyos", "commands": {"version": version}})
+    file, linux = read(tmp_path, text), built_in("linux")
+    assert (file.title, file.changes, file.commands.tables) == ("VyOS", linux.changes, linux.commands.tables)
+    assert file.commands.version is not None and file.commands.version.run == "v"
+    assert type(make_router("mybox", Scripted(), file=file)) is BUILT_IN["linux"]
+    with pytest.raises(ConfigError, match=r"mybox.yaml:\d: 'like': is 'vios'; did you mean 'ios'\?"):
+        read(tmp_path, text.replace("vyos", "vios"))
+    with pytest.raises(ConfigError, match=r"'commands\.version\.expected\.version': the example gives 1, not 2"):
+        read(tmp_path, text.replace("version: '1'", "version: '2'"))
+
+
 def test_a_router_that_has_python_is_not_described_by_a_project(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'linux' has Python of its own"):
         read(tmp_path, JSON.replace("mybox", "linux"), "linux")
@@ -381,7 +393,7 @@ def test_the_example_of_the_page_is_right_and_its_message_the_real_one(tmp_path:
 
 @pytest.mark.parametrize("name", [*BUILT_IN, "junos", "routeros"])
 def test_what_no_change_sets_is_named_and_what_an_undo_may_take_from_others(name: str) -> None:
-    file = built_in(name) if name in BUILT_IN else shipped(name)
+    file = with_examples(name)
     # RouterOS refuses an address that is there
     expected = ["the change that sets a side's address has no 'look'"] if name == "routeros" else []
     assert [text.partition(";")[0] for text in file.warnings()] == expected
@@ -428,9 +440,10 @@ def spoilt(data: Any, key: str = "", place: tuple[str, ...] = ()) -> Iterator[tu
 @pytest.mark.parametrize("name", [*SHIPPED, "mybox", "exampleos", "exampleterm", "ignoring"])
 def test_each_expression_of_a_description_is_proven_by_an_example(name: str, tmp_path: Path) -> None:
     texts = {"mybox": JSON, "exampleos": EXAMPLE, "exampleterm": AT_A_TERMINAL, "ignoring": IGNORING}
-    text = texts.get(name) or (PACKAGED_ROUTERS / name / f"{name}.yaml").read_text(encoding="utf-8")
-    read(tmp_path, text, name)
-    descriptions = list(spoilt(parse_yaml(text, tmp_path)[0]))
+    if name in texts:
+        read(tmp_path, texts[name], name)
+    data = parse_yaml(texts[name], tmp_path)[0] if name in texts else data_with_examples(name)
+    descriptions = list(spoilt(data))
     for place, data in descriptions:
         try:
             problems = [*RouterDescription.model_validate(data).problems()]

@@ -10,7 +10,7 @@ from lineproof.command_values import compiled
 from lineproof.core.telemetry import LinkState, NeighbourEntry
 from lineproof.errors import TestbedError
 from lineproof.routers import BUILT_IN, described, make_router
-from support.described_router import shipped, with_examples
+from support.described_router import with_examples
 from support.fake_router import SIDES, shell_of, simulated
 from support.scripted_shells import answering, broken
 
@@ -28,9 +28,9 @@ def test_linuxs_entries_are_read_by_their_state(state: str, permanent: bool | No
     assert found == ([] if permanent is None else [("eth1", "02:00:00:00:00:0a", permanent)])
 
 
-@pytest.mark.parametrize("name", [*BUILT_IN, "ios", "junos", "routeros", "vyos"])
+@pytest.mark.parametrize("name", [*BUILT_IN, "ios", "junos", "routeros"])
 def test_an_entry_that_is_not_understood_is_not_taken_for_none(name: str) -> None:
-    query = (with_examples(name) if name in BUILT_IN else shipped(name)).commands.neighbours
+    query = with_examples(name).commands.neighbours
     assert query is not None
     address, mac = (str(query.expected[key]) for key in ("address", "mac"))
     cut = query.example.replace(mac, mac[:-3])

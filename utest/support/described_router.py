@@ -9,8 +9,7 @@ from typing import Any
 import yaml
 
 from lineproof.config import read_yaml, validate_config
-from lineproof.project import PACKAGED_ROUTERS, Layers
-from lineproof.routers.description import RouterDescription, read_description
+from lineproof.routers.description import RouterDescription
 from lineproof.system.ssh_shell import Result
 from support.paths import DATA, LIBRARIES
 
@@ -104,27 +103,29 @@ def description(name: str) -> RouterDescription:
     return validate_config(yaml.safe_load(DESCRIPTIONS[name]), RouterDescription, Path(f"{name}.yaml"), {})
 
 
-def shipped(name: str) -> RouterDescription:
-    """Return one that comes with Lineproof."""
-    return read_description(Layers(Path("/nowhere"), PACKAGED_ROUTERS), name)
-
-
 def with_examples(kind: str, which: int = 0) -> RouterDescription:
-    """Return a built-in description with the examples of ``utest/data/router_examples``: of several the n-th."""
+    """Return one that comes with Lineproof, with its examples: of several the n-th."""
+    return RouterDescription.model_validate(data_with_examples(kind, which))
+
+
+def data_with_examples(kind: str, which: int = 0) -> dict[str, Any]:
+    """Return its data, with the examples of ``utest/data/router_examples``."""
+    data: dict[str, Any]
     data, _ = read_yaml(LIBRARIES / "lineproof" / "routers" / kind / f"{kind}.yaml")
-    examples, _ = read_yaml(DATA / "router_examples" / f"{kind}.yaml")
+    own = DATA / "router_examples" / f"{kind}.yaml"
+    examples = read_yaml(own)[0] if own.exists() else {}
     for place, listed in examples.items():
         query: Any = data
         for key in place.split("."):
             at = int(key) if isinstance(query, list) else key
-            own = query["like"] if isinstance(query, dict) and key not in query else query
+            base = query["like"] if isinstance(query, dict) and key not in query else query
             # what is like it has no part in its examples
-            query[at] = copy(own[at])
+            query[at] = copy(base[at])
             query = query[at]
         example = listed[which % len(listed)] if isinstance(listed, list) else listed
         recorded = {"example": (DATA / example["file"]).read_text(encoding="utf-8")} if "file" in example else {}
         query |= {key: value for key, value in {**example, **recorded}.items() if key != "file"}
-    return RouterDescription.model_validate(data)
+    return data
 
 
 class CommandLine:

@@ -342,7 +342,8 @@ COMMAND_LIMIT = 10.0
 
 def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
     """Yield those of the router, each after those it depends on; it is left as it was found."""
-    described, access = session.plan.command_file is not None, session.testbed.facts.router
+    file, access = session.plan.command_file, session.testbed.facts.router
+    described = file is not None and not file.like
     yield from step("router changes", _left_changes(session))
     try:
         if session.router.is_black_box:
@@ -378,8 +379,8 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
 
 def _facts(session: Session) -> Iterator[Check]:
     facts, file = session.router.facts, session.plan.command_file
-    yield from _machine(facts, {} if file else facts.unread)
-    if file:
+    yield from _machine(facts, {} if file and not file.like else facts.unread)
+    if file and not file.like:
         for name, why in facts.unread.items():
             entry = f"'commands.{name}'"
             yield warning(why if entry in why else f"{why}; fix {entry} in variables/shells/{file.shell}.yaml")

@@ -31,9 +31,13 @@ def make_router(
 
     *sudo*: the user is not root but may ``sudo -n``.
     """
-    return (BlackBox if name == "none" else BUILT_IN.get(name, Router))(
-        shell, file or described(name), interfaces, sudo
-    )
+    file = file or described(name)
+    return (BlackBox if name == "none" else router_class(name, file))(shell, file, interfaces, sudo)
+
+
+def router_class(name: str, file: RouterDescription | None) -> type[Router]:
+    """Return the class of the router *name*, or of the one that *file* is like."""
+    return BUILT_IN.get(file.like if file and file.like else name, Router)
 
 
 @functools.cache

@@ -131,7 +131,7 @@ class FrameGroup(Config):
 
 
 class RouterDescription(CommandChannel):
-    """A router's commands and changes.
+    """A router's commands and changes. ``like``: one that comes with Lineproof, see :func:`load_description`.
 
     ``save``, ``restore``: how the router keeps its configuration and goes back to it. ``look``: what others have
     changed meanwhile, over which it is not to go. ``changes``: those for a test, then those for kinds of frames;
@@ -139,6 +139,7 @@ class RouterDescription(CommandChannel):
     """
 
     shell: str
+    like: str = ""
     description: str = ""
     commands: Commands = Commands()
     save: tuple[Line, ...] = ()
@@ -281,17 +282,41 @@ def _word(value: str | float) -> str:
 
 
 def read_description(folder: Folder, name: str) -> RouterDescription:
-    """Return the router *name* of *folder*, its examples tried. Raises ConfigError with all problems."""
+    """Return the router *name* of *folder*; a project's own is tried by its examples. Raises ConfigError for all."""
     path = named_file(folder, name, "shell")
-    if path.parent == getattr(folder, "own", folder) and (PACKAGED_ROUTERS / name / "__init__.py").exists():
-        raise ConfigError(f"'{name}' has Python of its own, beside its description; expected another name", path)
     description, lines = load_description(path, "shell")
-    if problems := [located(path, lines, *problem) for problem in description.problems()]:
+    if path.parent != getattr(folder, "own", folder):
+        return description
+    if (PACKAGED_ROUTERS / name / "__init__.py").exists():
+        raise ConfigError(f"'{name}' has Python of its own, beside its description; expected another name", path)
+    problems = [
+        located(path, lines, place, text)
+        for place, text in description.problems()
+        if not description.like or place[: 1 + (place[0] == "commands")] in lines
+    ]
+    if problems:
         raise ConfigError.first_of(problems)
     return description
 
 
 def load_description(path: Path, named: str = "") -> tuple[RouterDescription, Mapping[Location, int]]:
-    """Return the description in *path* and each key's line; *named*: its name's key. Raises ConfigError."""
-    data, lines = read_yaml(path)
+    """Return the description in *path* and each of its own keys' line; *named*: its name's key. Raises ConfigError.
+
+    Where it has no key, that of the router that it is ``like`` holds, also of ``commands``.
+    """
+    data, lines = _read(path)
     return validate_config(data, RouterDescription, path, lines, named), lines
+
+
+def _read(path: Path) -> tuple[Any, Mapping[Location, int]]:
+    data, lines = read_yaml(path)
+    like = data.get("like") if isinstance(data, dict) else None
+    if not isinstance(like, str):
+        return data, lines
+    if like not in (known := sorted({file.parent.name for file in PACKAGED_ROUTERS.glob("*/*.yaml")})):
+        raise located(path, lines, ("like",), f"is '{shortened(like)}'; {instead_of(like, known)}")
+    base, _ = _read(PACKAGED_ROUTERS / like / f"{like}.yaml")
+    merged = {**base, **data, "like": base.get("like", like)}
+    if isinstance(own := data.get("commands", {}), dict):
+        merged["commands"] = {**base.get("commands", {}), **own}
+    return merged, lines

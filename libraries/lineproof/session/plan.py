@@ -24,8 +24,7 @@ from ..generators.streams import MOST_PROBE_GROUPS, probe_shares
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import Platform, RouterSetup, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
-from ..routers import BUILT_IN, described
-from ..routers.described import Router
+from ..routers import BUILT_IN, described, router_class
 from ..routers.description import RouterDescription, read_description
 from ..routers.none import WHY_UNREAD
 from ..system.login import ENVIRONMENT, Secrets
@@ -162,8 +161,8 @@ class Plan:
         """Why the frames that the router itself counts are not read; "": they are."""
         if self.software.is_black_box:
             return WHY_UNREAD
-        if self.command_file is not None and self.command_file.commands.counters is None:
-            return f"variables/shells/{self.command_file.shell}.yaml describes no 'counters', so that none are read"
+        if (file := self.command_file) and not (file.commands.counters or file.commands.tables):
+            return f"variables/shells/{file.shell}.yaml describes no 'counters', so that none are read"
         return ""
 
     @property
@@ -269,7 +268,10 @@ class Plan:
                     f"'{sentence}': probe frames of {sizes} sizes from {ports} ports are {sizes * ports} packet groups;"
                     f" expected at most {MOST_PROBE_GROUPS}"
                 )
-        if "runtime" in requirement.quantity.needs and not BUILT_IN.get(self.software.shell, Router).has_runtime:
+        if (
+            "runtime" in requirement.quantity.needs
+            and not router_class(self.software.shell, self.command_file).has_runtime
+        ):
             raise SentenceError(
                 f"'{sentence}': {requirement.threshold.unit.value} are read from VPP; {self.software_name} shows none"
             )

@@ -76,7 +76,7 @@ class FlameGraph(Sampler):
         return SampledLoad({"folded stacks": folded}, picture)
 
     def _sampled(self, session: Session, load: Load) -> SampledStacks:
-        if session.plan.command_file is not None:
+        if (file := session.plan.command_file) and not file.like:
             return SampledStacks(why="it is not known how to sample stacks there")
         facts = session.testbed.facts
         commands = ShellCommands(session.router.shell, sudo=facts.router.sudo)
