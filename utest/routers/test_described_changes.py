@@ -344,6 +344,7 @@ OURS |= {"example": "1.2.3.4 02", "expected": {"peer": "1.2.3.4", "peer_mac": "0
         ({"none": "^nothing"}, [("without",)], "^nothing"),
         ({"without": "1.2.3.4 02"}, [("without",)], "not '02'"),
         ({"without": None}, [()], "'without'"),
+        ({"none": ""}, [("without",)], "let 'none' find it"),
         ({"ours": (), "expected": {"peer": "1.2.3.4", "value": "02"}}, [], ""),
         ({"ours": (), "without": "1.2.3.4 03"}, [("without",)], "nothing"),
     ],

@@ -403,6 +403,8 @@ def test_what_no_change_sets_is_named_and_what_an_undo_may_take_from_others(name
     assert [re.findall("address|neighbour|route|no change|no 'look'", text)[:2] for text in told] == [
         *(["address", "no 'look'"], ["no change", "neighbour"], ["no change", "route"]),
     ]
+    silent = described(refused=[], refusals=[])
+    assert [text.partition(";")[0] for text in silent.warnings()] == ["there is no 'refused'"]
     *_, last = described(changes=[{"do": "x"}], restore=["x"]).warnings()
     assert last.startswith("'restore' has no 'look'")
 

@@ -198,6 +198,8 @@ class RouterDescription(CommandChannel):
                 yield f"no change sets a side's {what}; with 'prepare: configure' the router must have it already"
             elif not self.restore and not all(change.look for change in setting):
                 yield f"the change that sets a side's {what} has no 'look'; its 'undo' may remove somebody else's"
+        if not (self.is_posix or self.refused):
+            yield "there is no 'refused'; a command that the router refuses with words alone passes for a taken one"
         if self.restore and not self.look:
             yield "'restore' has no 'look' of the file; it may go over what somebody else has configured since"
 
@@ -288,7 +290,8 @@ def read_description(folder: Folder, name: str) -> RouterDescription:
     if path.parent != getattr(folder, "own", folder):
         return description
     if (PACKAGED_ROUTERS / name / "__init__.py").exists():
-        raise ConfigError(f"'{name}' has Python of its own, beside its description; expected another name", path)
+        expected = f"expected another name, with 'like: {name}'"
+        raise ConfigError(f"'{name}' has Python of its own, beside its description; {expected}", path)
     problems = [
         located(path, lines, place, text)
         for place, text in description.problems()

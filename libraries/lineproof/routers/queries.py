@@ -484,7 +484,8 @@ class LookQuery(Query):
             try:
                 groups = look.values(output)[0]
             except TestbedError as error:
-                yield (key,), f"{error}"
+                hint = "; or let 'none' find it there" if key == "without" and not self.none else ""
+                yield (key,), f"{error}{hint}"
                 continue
             shown = groups["value"]
             if key == "example" and shown == NONE:
