@@ -134,12 +134,9 @@ class Router:
 
     def tune(self, tuning: Tuning) -> None:
         """Before :meth:`configure`: set what a platform's file has under ``tuning``, and read it back."""
-        numbers = {"queues": tuning.queues, "rx_ring": tuning.rx_ring, "tx_ring": tuning.tx_ring}
-        values: list[tuple[str, str, object]] = [(key, key, value) for key, value in numbers.items() if value]
-        values += [("offloads", name, value) for name, value in tuning.offloads.items()]
-        values += [("sysctls", name, value) for name, value in tuning.sysctls.items()]
-        for key, name, value in values:
-            self._make(self.description.tuning[key], (), given={"key": name, "value": str(value)})
+        for key, value in tuning.model_dump(exclude_none=True).items():
+            for name, own in value.items() if isinstance(value, Mapping) else ((key, value),):
+                self._make(self.description.tuning[key], (), given={"key": name, "value": str(own)})
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Let it forward *frames*, too, after :meth:`configure`; :attr:`not_forwarded` has those it cannot."""
@@ -463,11 +460,7 @@ class Router:
         own = [entry for entry in entries if entry.found_at == side.interface]
         own += [entry for entry in entries if entry not in own and not _OF_TAGS.search(entry.found_at)]
         entry = own[0] if own else NeighbourEntry(side.interface, side.peer, "")
-        others = [
-            f"{other.mac} on {other.found_at}" if other.found_at else other.mac
-            for other in own
-            if other.mac != entry.mac
-        ]
+        others = [f"{other.mac} on {other.found_at}".removesuffix(" on ") for other in own if other.mac != entry.mac]
         at = entry.found_at if self.description.is_posix else ""
         fix = self._neighbour_fix(replace(side, interface=at or side.interface))
         known = replace(entry, interface=side.interface, expected=side.peer_mac.lower(), fix=fix)
@@ -506,18 +499,16 @@ class Router:
         if commands.uptime is not None:
             uptime = float(self._results("uptime", commands.uptime, raw)["uptime"])
         interfaces, causes, pauses = dict[str, InterfaceCounters](), list[Cause](), dict[str, int]()
-        answers = list[str]()
         for name, counters in ((name, query) for name in self.interfaces if (query := commands.counters)):
             counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
             interfaces[name] = counters.packets_in(counts)
             causes += counters.causes_in(counts, name)
             command = filled(counters.run, {"interface": name})
-            if not counters.names_interface and any(counts.values()) and raw[command] in answers:
+            if not counters.names_interface and any(counts.values()) and [*raw.values()].count(raw[command]) > 1:
                 raise TestbedError(
                     f"'{command}' shows the same as of another interface; let 'pattern' of 'commands.counters' in"
                     f" {self._name} name it, by {{interface}}"
                 )
-            answers.append(raw[command])
         for key, table in commands.tables.items():
             for interface in self.interfaces if INTERFACE in table.run else ("",):
                 counted = self.counts(key, raw, interface)

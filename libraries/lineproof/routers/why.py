@@ -11,8 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar
+from functools import cached_property, partial
 
 from ..core.ledger import Drop, Ledger
 from ..core.router_facts import NicFacts, RouterFacts
@@ -63,13 +62,11 @@ class WhyRule:
     sure: Confidence | Callable[[Evidence], Confidence]
     sentence: Callable[[Evidence], str]
     remedy: str
-    grounds: ClassVar = "the counts"
+    grounds: str = "the counts"
 
 
-class LoadRule(WhyRule):
-    """A row that needs the load of the router's workers as well."""
-
-    grounds = "the counts and the workers' load"
+LoadRule = partial(WhyRule, grounds="the counts and the workers' load")
+"""A row that needs the load of the router's workers as well."""
 
 
 RULES: Sequence[WhyRule] = (
