@@ -95,7 +95,7 @@ def test_the_kernel_of_this_machine_is_read_and_nothing_is_made_up() -> None:
 
 def test_the_link_of_a_pci_device_is_read_but_not_what_the_kernel_does_not_know() -> None:
     device = "/sys/bus/pci/devices/0000:03:00.0"
-    facts = linux.link_facts(device)
+    facts = linux.facts_of_linux("link", folder=device)
     (command,) = {command for command, _ in facts.values()}
     files = {"numa_node": "-1", "max_link_width": "255", "current_link_width": "8", "max_link_speed": "8.0 GT/s PCIe"}
     found = picked({command: "".join(f"{device}/{name}:{value}\n" for name, value in files.items())}, facts)

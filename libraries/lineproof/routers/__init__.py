@@ -13,7 +13,6 @@ from .described import Router
 from .description import RouterDescription, load_description
 from .freebsd import FreeBsd
 from .linux import Linux
-from .none import BlackBox
 from .vpp import Vpp
 
 BUILT_IN: dict[str, type[Router]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
@@ -32,7 +31,7 @@ def make_router(
     *sudo*: the user is not root but may ``sudo -n``.
     """
     file = file or described(name)
-    return (BlackBox if name == "none" else router_class(name, file))(shell, file, interfaces, sudo)
+    return router_class(name, file)(shell, file, interfaces, sudo)
 
 
 def router_class(name: str, file: RouterDescription | None) -> type[Router]:

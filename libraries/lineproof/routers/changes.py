@@ -100,19 +100,17 @@ class Changes:
         """
         failed: dict[str, list[str]] = {}
         until = time.monotonic() + RESTORE_LIMIT
-        left = [*self.made.pending[keep:]]
-        while left:
-            change = left[-1]
+        left = self.made.pending[keep:][::-1]
+        for at, change in enumerate(left):
             try:
                 self._undo_change(change, until, over)
                 self.made.drop(change)
             except RouterUnreachable as error:
-                failed.setdefault(str(error), []).extend(map(self._listed, reversed(left)))
+                failed.setdefault(str(error), []).extend(map(self._listed, left[at:]))
                 break
             except TestbedError as error:
                 why = error.why if isinstance(error, CommandRefused) else str(error)
                 failed.setdefault(why, []).append(self._listed(change))
-            left.pop()
         others, self._others = self._others, []
         kept = f"not undone, because somebody has set something else since: {'; '.join(others)}" if others else ""
         if failed:

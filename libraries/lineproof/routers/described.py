@@ -34,7 +34,6 @@ FIRST_TABLE = 29700
 """Number of the routing table of the first stack of tags, and of the first tag's interface; each has the next one."""
 
 TUNING_ADVICE = "look at what its card supports, and fix or remove it in the platform's 'tuning'"
-NO_FRAMES = FrameKinds()
 NO_VALUES: Mapping[str, str | float] = {}
 _OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
 """Interfaces that are made for tagged frames, with the same peers."""
@@ -101,8 +100,7 @@ class Router:
 
     def refusal_in(self, command: str, output: str) -> str:
         """Return a sentence where *output* of a user's *command*, which had status 0, is a refusal; "" if not."""
-        refused = self.description.refusal_in(output)
-        return f"the router refused '{command}': {refused}" if refused else ""
+        return f"the router refused '{command}': {why}" if (why := self.description.refusal_in(output)) else ""
 
     def keep_journal(self, journal: MadeChanges) -> None:
         """Have each change in *journal* before it is made."""
@@ -120,14 +118,14 @@ class Router:
         if not self.description.is_posix and not self._changes.rehearsing:
             self._changes.restore()
         if not description.restore:
-            self._make(description.changes, sides)
+            self._make(description.changes, sides, FrameKinds())
             return
         if not self._changes.rehearsing:
             # no part of the change: what an earlier run saved is not to be restored where this one could not save
             for line in description.save:
                 self._commands.change(line)
             self._commands.leave_mode()
-        steps = [step for entry in description.changes for step, _ in self._steps(entry, sides, NO_FRAMES, {})]
+        steps = [step for entry in description.changes for step, _ in self._steps(entry, sides, FrameKinds(), {})]
         do = tuple(line for step in steps for line in step.do)
         look = description.look.look({}) if description.look else None
         self._changes.make(Change(do, description.restore, whole=True, look=look))
@@ -136,17 +134,12 @@ class Router:
         """Before :meth:`configure`: set what a platform's file has under ``tuning``, and read it back."""
         for key, value in tuning.model_dump(exclude_none=True).items():
             for name, own in value.items() if isinstance(value, Mapping) else ((key, value),):
-                self._make(self.description.tuning[key], (), given={"key": name, "value": str(own)})
+                self._make(self.description.tuning[key], (), FrameKinds(), {"key": name, "value": str(own)})
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Let it forward *frames*, too, after :meth:`configure`; :attr:`not_forwarded` has those it cannot."""
-        lacking = dict[frozenset[FrameKind], str]()
-        asked: dict[FrameKind, Collection[object]] = {
-            "ipv6": frames.prefixes,
-            "vlan": frames.tags,
-            "mpls": frames.labels,
-        }
-        wanted = [kind for kind, needed in asked.items() if needed]
+        lacking, asked = dict[frozenset[FrameKind], str](), (frames.prefixes, frames.tags, frames.labels)
+        wanted = [kind for kind, needed in zip(self.description.groups, asked, strict=True) if needed]
         for kind in wanted:
             if reason := self._why_not(kind, frames) or self._set_up(kind, sides, frames):
                 lacking[frozenset({kind})] = reason
@@ -156,7 +149,7 @@ class Router:
                 lacking[kinds] = reason
         self.not_forwarded = lacking
         for kinds, reason in lacking.items():
-            named = " with ".join(kind for kind in asked if kind in kinds)
+            named = " with ".join(kind for kind in self.description.groups if kind in kinds)
             self._notes[f"not set up for {named}: {reason}"] = ""
 
     def _why_not(self, kind: FrameKind, frames: FrameKinds) -> str:
@@ -190,11 +183,7 @@ class Router:
         return ""
 
     def _make(
-        self,
-        entries: Sequence[DescribedChange],
-        sides: Sequence[Side],
-        frames: FrameKinds = NO_FRAMES,
-        given: Words | None = None,
+        self, entries: Sequence[DescribedChange], sides: Sequence[Side], frames: FrameKinds, given: Words | None = None
     ) -> None:
         """Make the changes of *entries*, each for all that it is for. Raises TestbedError."""
         for entry in entries:
@@ -276,8 +265,6 @@ class Router:
                 if is_last or scope == "tag":
                     words["interface"] = words["tag_interface"]
                     yield from _with_prefixes(words, side, frames if scope == "stack prefix" else None)
-        else:
-            raise TestbedError(f"{self._name} has a change for '{scope}', of which nothing is known here")
 
     def _tags(self, sides: Sequence[Side], frames: FrameKinds) -> Iterator[tuple[Side, dict[str, str], bool]]:
         """Yield each tag of each stack on each side, outermost first, and whether it is the innermost."""
@@ -305,8 +292,7 @@ class Router:
         if self._before_applied is None:
             self._before_applied = len(self.changes)
         for pair in pairs:
-            lines = (command_line(line, {}, self.description.is_posix) for line in (pair.do, pair.undo))
-            do, undo = ((line,) for line in lines)
+            do, undo = ((command_line(line, {}, self.description.is_posix),) for line in (pair.do, pair.undo))
             self._changes.make(Change(do, undo, stdin=pair.stdin))
 
     def withdraw(self) -> str:
@@ -355,7 +341,7 @@ class Router:
         """Return version and facts, if the file describes how to read them."""
         command = self.description.commands.version
         if command is None:
-            return {"version": f"not asked: {self._name} has no 'version'"}
+            return {"version": f"not asked: no 'version' is described of {self.description.title}"}
         raw: dict[str, str] = {}
         try:
             values = self._results("version", command, raw)
@@ -425,11 +411,9 @@ class Router:
         ipv4, ipv6 = self.description.commands.neighbours, self.description.commands.neighbours6
         asked = [(ipv6 or ipv4) if ":" in side.peer else ipv4 for side in sides]
         queries = [query for at, query in enumerate(asked) if query and query not in asked[:at]]
-        if not queries:
-            return ()
         peers = [side.peer for side in sides]
         shown = if_readable(lambda: [entry for query in queries for entry in self._neighbours(query, peers)], None)
-        if shown is None:
+        if shown is None or not queries:
             return ()
         return tuple(self._neighbour(side, [entry for entry in shown if entry.address == side.peer]) for side in sides)
 
@@ -495,9 +479,7 @@ class Router:
     def read(self) -> Telemetry:
         """Read counters, and the runtime of a router that has one, now, as far as they are described."""
         commands, raw = self.description.commands, dict[str, str]()
-        uptime = None
-        if commands.uptime is not None:
-            uptime = float(self._results("uptime", commands.uptime, raw)["uptime"])
+        uptime = float(self._results("uptime", commands.uptime, raw)["uptime"]) if commands.uptime else None
         interfaces, causes, pauses = dict[str, InterfaceCounters](), list[Cause](), dict[str, int]()
         for name, counters in ((name, query) for name in self.interfaces if (query := commands.counters)):
             counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}

@@ -220,9 +220,8 @@ class RouterDescription(CommandChannel):
                 yield where, "finds none of 'refusals'; expected an example there, as the router shows it"
         if self.ignore and not any(compiled(self.ignore).search(query.example) for _, query in self._queries()):
             yield ("ignore",), "finds nothing in any 'example'; expected one that has it"
-        yield from unknown_words(self.model_dump(include={"save", "restore"}), ())
-        if self.look:
-            yield from unknown_words(self.look.model_dump(exclude=NO_COMMANDS), (), ("look",))
+        without_sides = self.model_dump(include={"save", "restore", "look"}, exclude={"look": NO_COMMANDS})
+        yield from unknown_words(without_sides, ())
         for place, change, more in self.all_changes():
             if change.for_ not in SCOPES:
                 yield (*place, "for"), f"is for '{shortened(change.for_)}'; {instead_of(change.for_, SCOPES)}"

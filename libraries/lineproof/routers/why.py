@@ -18,7 +18,7 @@ from ..core.router_facts import NicFacts, RouterFacts
 from ..core.telemetry import Stage
 from ..core.under_load import SMALL_LOSS, Confidence, Explanation, TriedLoad, UnderLoad, Workers
 from ..units import FCS, l1_bits, si
-from .linux import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
+from .linux import BACKLOG_FULL, FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting
 from .vpp import FAILED_ALLOCATIONS, FREE_BUFFERS
 
 GENERATOR = "generator"
@@ -290,7 +290,7 @@ class Evidence:
         drop = self.ledger.largest(QDISC_DROPS)
         enough = self.ledger.are_most(drop.frames) or self.limits_sending(drop.frames)
         kind = discipline_of(drop.meaning) if enough and drop.frames > self.left / 2 else ""
-        return replace(drop, meaning="" if is_of_the_system(kind) else kind)
+        return replace(drop, meaning=kind)
 
     def dropped_by_discipline(self) -> str:
         """Say which queueing discipline dropped how many."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -191,12 +191,15 @@ class ShellCommands:
 
 
 class Answers:
-    """Asks through *commands*. ``unread``: command -> why it gave nothing; ``status``: exit status by
-    command, of whole answers.
+    """Asks through *commands*. ``unread``: command -> why it gave nothing; ``status``: by command, of whole answers.
+
+    *refusal*: returns the line in which a command is refused in words alone.
     """
 
-    def __init__(self, commands: ShellCommands) -> None:
-        self._commands = commands
+    def __init__(
+        self, commands: ShellCommands, refusal: Callable[[str, str], str] = lambda command, output: ""
+    ) -> None:
+        self._commands, self._refusal = commands, refusal
         self.unread: dict[str, str] = {}
         self.status: dict[str, int] = {}
 
@@ -212,6 +215,9 @@ class Answers:
             text = self._commands.plain(result.stdout)
             if is_cut(name, text):
                 self.unread[name] = "the answer is not complete"
+                continue
+            if refused := self._refusal(name, text):
+                self.unread[name] = refused
                 continue
             self.status[name] = result.status
             answers[name] = text

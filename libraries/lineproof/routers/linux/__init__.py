@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...command_values import Fact, counter_value, facts_as, facts_of, matched, summarised
+from ...command_values import counter_value, facts_as, facts_of, matched, summarised
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Cause, Side, Stage, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
@@ -42,15 +42,14 @@ class Linux(Router):
     def facts(self) -> RouterFacts:
         """Return its facts, see :meth:`.Router.facts`. ``workers``: its processors that are online."""
         answers = Answers(self._commands)
-        machine = read_machine(answers)
-        asked = {name: _described("card", interface=name) | link_facts(_device(name)) for name in self.interfaces}
-        known = {name: answers.facts(facts) for name, facts in asked.items()}
+        machine = answers.facts(facts_of_linux("machine"))
         interrupts, affinity, _ = answers.ask(f"cat {_INTERRUPTS}", _AFFINITY, _IRQBALANCE).values()
         # processors that each interrupt goes to; where the kernel does not show it, those that it may go to
         affinities = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", affinity, re.MULTILINE)
         cpus_of = {int(irq): cpus for irq, kind, cpus in sorted(affinities, key=lambda row: row[1], reverse=True)}
         nics, placement = list[NicFacts](), list[Placement]()
-        for name, card in known.items():
+        for name in self.interfaces:
+            card = answers.facts(facts_of_linux("card", interface=name) | facts_of_linux("link", folder=_device(name)))
             bus = card.get("_bus") or card.get("_device", "")
             channels = sum(int(card.get(key, "0")) for key in ("_rx channels", "_channels"))
             nic = card_facts(
@@ -245,21 +244,12 @@ _FILTERS = "grep -ohwE 'nft_do_chain|ipt_do_table' /proc/kallsyms"
 _TABLES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
 PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 
-_described = functools.partial(facts_of, Path(__file__).parent)
+facts_of_linux = functools.partial(facts_of, Path(__file__).parent)
+"""The facts of a part of ``machine.yaml``: the ``machine``, a ``card``, the PCIe ``link`` of the device in a folder."""
 
 
 def _device(interface: str) -> str:
     return f"/sys/class/net/{interface}/device"
-
-
-def read_machine(answers: Answers) -> dict[str, str]:
-    """Return the facts of the machine itself, with the list of ``lspci`` for its cards."""
-    return answers.facts(_described("machine"))
-
-
-def link_facts(folder: str) -> dict[str, Fact]:
-    """Return what is asked of the PCIe link of the device in *folder*."""
-    return _described("link", folder=folder)
 
 
 def card_facts(interface: str, known: Mapping[str, str], pci: str, address: str, **own: object) -> NicFacts:
@@ -345,15 +335,12 @@ def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
 
 
 def discipline_of(meaning: str) -> str:
-    """Return the discipline that the *meaning* of :data:`QDISC_DROPS` names; "" if none."""
-    return meaning.removeprefix(_DISCIPLINE) if meaning.startswith(_DISCIPLINE) else ""
+    """Return the discipline that the *meaning* of :data:`QDISC_DROPS` names; "": none, or one that a system sets."""
+    discipline = meaning.removeprefix(_DISCIPLINE)
+    is_of_the_system = _OF_THE_SYSTEM.match(discipline) is not None and not is_limiting(discipline)
+    return "" if discipline == meaning or is_of_the_system else discipline
 
 
 def is_limiting(discipline: str) -> bool:
     """Return whether *discipline*, with its settings, sends no faster than it is set to."""
     return _LIMITING.match(discipline) is not None
-
-
-def is_of_the_system(discipline: str) -> bool:
-    """Return whether *discipline* is one that a system sets by itself, without a rate."""
-    return _OF_THE_SYSTEM.match(discipline) is not None and not is_limiting(discipline)

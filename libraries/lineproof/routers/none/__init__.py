@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ...errors import TestbedError
 from ...system.ssh_shell import Result
-from ..described import Router
 
 WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
-
-
-class BlackBox(Router):
-    """A router without a shell."""
-
-    def identify(self) -> Mapping[str, str]:
-        """Return that it was not asked."""
-        return {"software": "not asked: a black box (shell: none)"}
 
 
 def no_shell(command: str, limit: float) -> Result:

@@ -23,7 +23,7 @@ from ...errors import TestbedError
 from ...system.command_line import Answers
 from ...system.ssh_shell import first_line
 from ..described import Router, Words, read_or_note
-from ..linux import card_facts, link_facts, read_machine
+from ..linux import card_facts, facts_of_linux
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
 _CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"
@@ -61,9 +61,9 @@ class Vpp(Router):
 
     def facts(self) -> RouterFacts:
         """Return its facts, see :meth:`.Router.facts`. The main thread is a worker where there is no other."""
-        answers = Answers(self._commands)
-        shown = _shown(answers, _VERSION, _CPU, _THREADS, _PLACEMENT, _HARDWARE, _BUFFERS)
-        machine = read_machine(answers)
+        answers = Answers(self._commands, refusal_by_vpp)
+        shown = answers.ask(_VERSION, _CPU, _THREADS, _PLACEMENT, _HARDWARE, _BUFFERS)
+        machine = answers.facts(facts_of_linux("machine"))
         hardware = dict(self.description.commands.tables["hardware"].blocks(shown[_HARDWARE]))
         described = facts_of(Path(__file__).parent, "card")
         placement, nics = _placement(shown[_PLACEMENT]), list[NicFacts]()
@@ -73,7 +73,7 @@ class Vpp(Router):
             if address := card.get("pci_address", ""):
                 # VPP prints 0000:03:00.00
                 card["pci_address"] = address = re.sub(r"\.0(?=\d)", ".", address)
-                link = answers.facts(link_facts(f"/sys/bus/pci/devices/{address}"))
+                link = answers.facts(facts_of_linux("link", folder=f"/sys/bus/pci/devices/{address}"))
             if link:  # it says whether there are nodes
                 card.pop("NUMA node", None)
             rx_queues = queues[name] or int(card.get("_rx queues", 0)) or None
@@ -103,11 +103,11 @@ class Vpp(Router):
         empty queues: of them, *busy* takes the share of its calls that found frames, which is about what they cost at
         most loads.
         """
-        answers = Answers(self._commands)
+        answers = Answers(self._commands, refusal_by_vpp)
         first = read_or_note("counters before", self.read, answers.unread, Telemetry(None, {}))
         read_or_note(_CLEAR, self.clear, answers.unread, None)
         wait()
-        shown = _shown(answers, _RUNTIME, _BUFFERS, _PLACEMENT, _CPU)
+        shown = answers.ask(_RUNTIME, _BUFFERS, _PLACEMENT, _CPU)
         last = read_or_note("counters after", self.read, answers.unread, Telemetry(None, {}))
         seconds = (last.uptime or 0.0) - (first.uptime or 0.0)
         if not first.uptime or seconds <= 0:  # not read, or VPP was started again
@@ -190,15 +190,6 @@ class Vpp(Router):
         since_clear = max(blocks, key=lambda block: block.rate_in).seconds
         nodes = tuple(node for block in blocks for node in block.nodes)
         return Telemetry(None, {}, runtime=nodes, raw={_RUNTIME: text}, since_clear=since_clear)
-
-
-def _shown(answers: Answers, *commands: str) -> Mapping[str, str]:
-    """Return what each of *commands* shows; "" where VPP refuses it, which is noted."""
-    shown = answers.ask(*commands)
-    for command, text in shown.items():
-        if refused := refusal_by_vpp(command, text):
-            answers.unread[command], shown[command] = refused, ""
-    return shown
 
 
 def worker_load(block: ThreadRuntime, hertz: float) -> WorkerLoad | None:
