@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from lineproof.errors import TestbedError
 from lineproof.routers.description import RouterDescription, side_words
 from lineproof.routers.journal import NONE, Change, Look, look
-from lineproof.system.ssh_shell import Result, Shell, SshShell
+from lineproof.system.ssh_shell import Result, SshShell
 from support.described_router import DESCRIPTIONS, with_examples
 from support.fake_cli import FakeCli
 from support.fake_router import SIDES
@@ -162,19 +161,6 @@ def test_a_change_that_ends_in_the_configuration_mode_leaves_no_later_command_th
     assert cli.logins == (1 if end else 3)
 
 
-MAC, ROUTE = "0200.0000.0102", "ip route 16.0.0.0 255.0.0.0 100.65.1.2"
-
-
-def answering(machine: Shell, line: str, change: Callable[[str], str]) -> Shell:
-    """*machine*, whose answer to *line* comes changed."""
-
-    def shell(command: str, limit: float) -> Result:
-        found = machine(command, limit)
-        return Result(change(found.stdout), "", 0, 0.0) if command == line else found
-
-    return shell
-
-
 @pytest.mark.parametrize(
     ("ours", "shown", "other"),
     [
@@ -252,19 +238,6 @@ def test_a_look_finds_its_value_in_json_too() -> None:
     look = Look("show", "", "arp[address=100.65.1.2].mac", none='^{"arp"')
     output = '{"arp": [{"address": "100.65.1.2", "mac": "02:00:00:00:01:02"}]}'
     assert (look.values(output)[0]["value"], look.values('{"arp": []}')[0]["value"]) == ("02:00:00:00:01:02", NONE)
-
-
-def test_a_look_whose_answer_is_cut_or_refused_undoes_nothing_and_names_nobody() -> None:
-    machine = Machine.new("looking")
-    before, _ = machine.state(), machine.run(restores=False)
-    whole = f"arp 100.65.1.2 {MAC} arpa\n"
-    for shown in (*(whole[:length] for length in range(1, len(whole))), "% Invalid input\n", "x" * (1 << 20) + "\n"):
-        with pytest.raises(TestbedError, match="are tried again at the next start") as caught:
-            machine.undone(answering(machine.shell, "show arp 100.65.1.2", lambda text, shown=shown: shown))  # type: ignore[misc]
-        assert "somebody" not in str(caught.value)
-        assert whole.strip() in machine.state() and look(KEY) is not None
-    machine.undone()
-    assert machine.state() == before
 
 
 @pytest.mark.parametrize("killed", [True, False])

@@ -121,19 +121,6 @@ def test_a_router_that_was_busy_is_asked_again_and_its_file_is_blamed_only_where
     assert waited == [0.5]
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_an_answer_that_is_cut_within_a_line_gives_no_figure(name: str) -> None:
-    file = with_examples(name)
-    command = file.commands.counters
-    assert command is not None and command.names_interface
-    text, interface = command.example, str(command.expected["interface"])
-    run = command.run.replace("{interface}", interface)
-    file = file.model_copy(update={"commands": file.commands.model_copy(update={"uptime": None})})
-    for length in (at for at in range(1, len(text)) if text[at - 1] != "\n"):
-        with pytest.raises(TestbedError, match=rf"answer to '{re.escape(run)}' is not complete: "):
-            generic(file, Scripted({run: text[:length]}), (interface,)).read()
-
-
 def test_json_needs_no_end_of_its_last_line_and_is_not_read_where_it_is_cut() -> None:
     file = described(commands={"uptime": described().commands.uptime})
     text = '{"system": {"up": [90500, 3]}}'
