@@ -7,6 +7,7 @@ here, too: so the bytes of a file and its values are limited; an alias counts as
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import ipaddress
 import os
@@ -73,28 +74,21 @@ class Config(BaseModel):
 _SCALARS = re.compile(r"\b(str|int|float|bool)\b")
 
 
+def readable(read: Callable[[str], object], problem: str) -> AfterValidator:
+    """Refuse a text for which *read* raises ValueError, or returns nothing, with *problem*."""
+
+    def check(value: str) -> str:
+        with contextlib.suppress(ValueError):
+            if read(value):
+                return value
+        raise ValueError(problem)
+
+    return AfterValidator(check)
+
+
 def matching(pattern: str, problem: str) -> AfterValidator:
     """Refuse a text that *pattern* does not match as a whole, with *problem*."""
-
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise ValueError(problem)
-        return value
-
-    return AfterValidator(check)
-
-
-def readable(read: Callable[[str], object], problem: str) -> AfterValidator:
-    """Refuse a text for which *read* raises ValueError, with *problem*."""
-
-    def check(value: str) -> str:
-        try:
-            read(value)
-        except ValueError:
-            raise ValueError(problem) from None
-        return value
-
-    return AfterValidator(check)
+    return readable(re.compile(pattern).fullmatch, problem)
 
 
 Ipv4Address = Annotated[str, readable(ipaddress.IPv4Address, "is not an IPv4 address; expected for example 16.0.0.1")]

@@ -132,8 +132,10 @@ class SideSettings(Config):
 
     address: Annotated[
         str,
-        matching(".*/.*", "needs a prefix length; expected for example 100.65.1.1/24"),
-        readable(ipaddress.IPv4Interface, "is no IPv4 address with its length; expected for example 100.65.1.1/24"),
+        readable(
+            lambda text: "/" in text and ipaddress.IPv4Interface(text),
+            "is no IPv4 address with a prefix length; expected for example 100.65.1.1/24",
+        ),
     ]
     peer: Ipv4Address
     network: Annotated[

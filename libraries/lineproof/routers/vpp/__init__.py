@@ -56,8 +56,8 @@ class Vpp(Router):
 
     def refusal_in(self, command: str, output: str) -> str:
         """Return the line in which VPP refuses; see :meth:`.Router.refusal_in`."""
-        refused = refusal_by_vpp(command, self._commands.plain(output))
-        return f"VPP refused '{command}': {refused}" if refused else ""
+        why = refusal_by_vpp(command, self._commands.plain(output))
+        return f"VPP refused '{command}': {why}" if why else ""
 
     def facts(self) -> RouterFacts:
         """Return its facts, see :meth:`.Router.facts`. The main thread is a worker where there is no other."""
