@@ -15,6 +15,7 @@ import pytest
 
 from lineproof.config import Location
 from lineproof.core.router_facts import NicFacts, RouterFacts
+from lineproof.core.telemetry import LinkState
 from lineproof.core.under_load import UnderLoad
 from lineproof.errors import TestbedError
 from lineproof.project import PACKAGED_ROUTERS
@@ -57,6 +58,7 @@ def test_a_router_that_answers_nothing_gives_nothing_and_says_why(name: str) -> 
     assert facts == RouterFacts(nics=(NicFacts("eth1"),), unread=facts.unread)
     assert set(facts.unread.values()) == {"the link to the router dropped"}
     assert load == UnderLoad(unread=load.unread) and load.unread and waited == [1]
+    assert router.link_states() == (LinkState("eth1"),)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from lineproof.command_values import compiled
-from lineproof.core.telemetry import LinkState, NeighbourEntry
+from lineproof.core.telemetry import NeighbourEntry
 from lineproof.errors import TestbedError
 from lineproof.routers import BUILT_IN, described, make_router
 from support.described_router import with_examples
 from support.fake_router import SIDES, shell_of, simulated
-from support.scripted_shells import answering, broken
+from support.scripted_shells import answering
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,3 @@ def test_a_second_entry_of_a_neighbour_that_differs_is_a_warning(other: str, war
     rows = rows.replace("eth1", "eth1.29700")
     side = replace(SIDES[0], interface="eth1.29700")
     assert not make_router("linux", answering({"ip neigh show": (rows, 0)})).neighbours((side,))[0].problem
-
-
-def test_a_described_router_that_refuses_has_no_speed() -> None:
-    assert make_router("ios", broken, ("one",)).link_states() == (LinkState("one"),)

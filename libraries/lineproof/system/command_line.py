@@ -196,9 +196,7 @@ class Answers:
     *refusal*: returns the line in which a command is refused in words alone.
     """
 
-    def __init__(
-        self, commands: ShellCommands, refusal: Callable[[str, str], str] = lambda command, output: ""
-    ) -> None:
+    def __init__(self, commands: ShellCommands, refusal: Callable[[str, str], str] = lambda *_: "") -> None:
         self._commands, self._refusal = commands, refusal
         self.unread: dict[str, str] = {}
         self.status: dict[str, int] = {}
