@@ -293,7 +293,12 @@ def test_a_worse_trial_never_improves_the_verdict(name: str, data: st.DataObject
     how, frames = data.draw(st.sampled_from(ways)), data.draw(st.sampled_from([1, 100, 2000, FRAMES]))
     index, places = data.draw(st.integers(0, len(run[0].ways) - 1)), data.draw(PLACES)
     changed = [worse(made, index, how, frames) if place in places else made for place, made in enumerate(run)]
-    assert RANK[ruling_of(promise, changed)] <= RANK[ruling_of(promise, run)], how
+    after, before = ruling_of(promise, changed), ruling_of(promise, run)
+    if how == "more copies" and name in ("latency", "pdv"):
+        # the late frames may be those copies, and the first of each decides its delay (RFC 7679 3.5)
+        assert after in (before, Ruling.INCONCLUSIVE)
+    else:
+        assert RANK[after] <= RANK[before], how
 
 
 @pytest.mark.parametrize(("own", "probes"), [(LOSSY, 1), (UNWATCHED, 1), (UNWATCHED, 100)])

@@ -238,6 +238,7 @@ class LatencyCount:
         for key, frames in self.histogram.items():
             best[key] += frames
             worst[self.resolution.end(key)] += frames
+        # the first copy to arrive decides a frame's delay (RFC 7679 3.5); which one that was is not counted
         strangers = self.elsewhere + self.copies
         _remove(best, strangers, latest=True)
         _remove(worst, strangers, latest=False)
