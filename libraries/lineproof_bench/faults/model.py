@@ -68,8 +68,6 @@ class FaultyModel(ModelBackend):
         self._hellos: dict[int, int] = {}
         """By port the foreign frames that were captured, or came before."""
         self._lies: dict[Sending, Lie] = {}
-        self._late: list[LeavingFrames] = []
-        """Frames that are counted already, and come later."""
         self._cable_losses: dict[Sending, tuple[float, float]] = {}
         """By stream: the share of its missed frames that the cable lost, and the fraction of a frame carried on."""
 
@@ -262,7 +260,6 @@ class FaultyModel(ModelBackend):
         rows = super()._leaving(sending, exits, numbers)
         if lie := self._lies.get(sending):
             rows = [part for row in rows for part in lie.divided(row)]
-            self._late += [row for row in rows if row.hold]
         return rows
 
     # -- what is counted
@@ -305,12 +302,7 @@ class FaultyModel(ModelBackend):
         return counted._replace(**shown)
 
     def _counted(self, port: int) -> PortCounters:
-        counted, now = self._ports[port].sent, self._last
-        self._late = [row for row in self._late if now < row.end + row.hold]
-        for row in self._late:
-            if row.exit == port:
-                away = round(row.frames * min(1.0, (row.end + row.hold - now) / max(row.end - row.begin, 1e-9)))
-                counted = counted._replace(ipackets=counted.ipackets - away, ibytes=counted.ibytes - away * row.size)
+        counted = self._ports[port].sent
         if not self._added:
             return counted
         twice, hellos = self._added_to("duplicated frames of a port", port), self._added_to("hellos", port)

@@ -59,6 +59,28 @@ class ModelSettings:
     links: RouterHabits = field(default_factory=RouterHabits)
 
 
+@dataclass(slots=True)
+class HeldFrames:
+    """Frames of a *row* that come later; *came*: how many have. *version*: of their packet group."""
+
+    row: LeavingFrames
+    traffic: StreamTraffic
+    delay: Delay
+    version: int
+    came: int = 0
+
+    def due(self, now: float) -> LeavingFrames | None:
+        """Return those that come by *now* and have not come yet; None: there are none."""
+        row, before = self.row, self.came
+        passed = (now - row.begin - row.hold) / max(row.end - row.begin, 1e-9)
+        self.came = math.floor(row.frames * min(1.0, max(0.0, passed)) + 1e-9)
+        if self.came == before:
+            return None
+        numbers = row.numbers[len(row.numbers) * before // row.frames : len(row.numbers) * self.came // row.frames]
+        begin, end = row.begin + row.hold, row.end + row.hold
+        return replace(row, frames=self.came - before, numbers=numbers, begin=begin, end=end)
+
+
 DEFAULTS = ModelSettings()
 """A bench without noise and habits, whose router has nothing set up."""
 
@@ -92,6 +114,8 @@ class ModelBackend(Backend):
         self._delays: dict[int, Delay] = {}
         """By number of a stream that enters the router; empty after a change."""
         self._rings, self._telemetry = ReceiveRings(self._model.ring), ModelTelemetry(self._model)
+        self._held_frames = list[HeldFrames]()
+        """Frames that have left, and come later."""
         self._before = self._last = self._settled = self._cleared = self._begin = clock.now()
         self._held: float | None = None
         """The moment at which the clock stands still, if it does."""
@@ -303,6 +327,10 @@ class ModelBackend(Backend):
         self._noise.advance(now - self._last, self._offered)
         released = self._rings.advance(now - self._last)
         self._before, self._last = self._last, now
+        for held in self._held_frames:
+            if came := held.due(now):
+                self._arrive(came, held.traffic, held.delay, self._groups.version(held.traffic.group) == held.version)
+        self._held_frames = [held for held in self._held_frames if held.came < held.row.frames]
         for row in released:
             self._forward_released(row)
         for sending in self._sending:
@@ -336,14 +364,21 @@ class ModelBackend(Backend):
         """Let those of *ended* frames of *sending* leave that go by *exits*, (port, frames); *sent*: now or earlier."""
         numbers = range(sending.left, sending.left + ended)
         sending.left += ended
-        leaving = self._leaving(sending, exits, numbers)
-        taken = [row for row in leaving if self._ports[row.exit].receive(row)]
-        if sending.traffic.group:
-            count, usual = partial(self._groups.record, sending.port, sending.traffic), delay or self._delay(sending)
-            count(sending.size, sent, {}, usual, ended - sum(row.frames for row in leaving if row.is_known))
-            for row in taken:
+        leaving, traffic = self._leaving(sending, exits, numbers), sending.traffic
+        usual = (delay or self._delay(sending)) if traffic.group else Delay(0.0, 0.0)
+        never = ended - sum(row.frames for row in leaving if row.is_known)
+        self._groups.record(sending.port, traffic, sending.size, sent, {}, usual, never)
+        for row in leaving:
+            if row.hold:
                 later = usual._replace(least=usual.least + 1e6 * row.hold, most=usual.most + 1e6 * row.hold)
-                count(row.size, 0, {row.exit: row.frames} if row.is_known else {}, later, row.copies, row.copies)
+                self._held_frames.append(HeldFrames(row, traffic, later, self._groups.version(traffic.group)))
+            else:
+                self._arrive(row, traffic, usual)
+
+    def _arrive(self, row: LeavingFrames, traffic: StreamTraffic, delay: Delay, is_known: bool = True) -> None:
+        """Let *row* come to the generator; *is_known*: and to the packet group of *traffic*."""
+        if self._ports[row.exit].receive(row) and is_known and row.is_known:
+            self._groups.record(row.exit, traffic, row.size, 0, {row.exit: row.frames}, delay, row.copies, row.copies)
 
     def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:
         span, known = (numbers, self._before, self._last), partial(self._made, sending, self._fib)

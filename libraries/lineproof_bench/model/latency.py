@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from lineproof.units import l2_bits
 
-from ..backend import WINDOW, FlowCounters, LatencyCounters, StreamTraffic
+from ..backend import WINDOW, FlowCounters, LatencyCounters, StreamGroup, StreamTraffic
 from .counting import ReleasedFrames
 from .forwarding import Forwarding, StreamLoad, arrivals_of, seconds_per_frame, worker_of
 from .schema import RouterModel
@@ -115,6 +115,11 @@ class PacketGroups:
 
     def __init__(self) -> None:
         self._groups: dict[int, _Group] = {}
+        self._versions = Counter[int]()
+
+    def version(self, group: StreamGroup | None) -> int:
+        """Return how often *group* began anew: its late frames of before are counted nowhere, as in TRex."""
+        return self._versions[group.number] if group else 0
 
     def record(
         self,
@@ -169,6 +174,7 @@ class PacketGroups:
     def forget(self, group: int) -> None:
         """Set the counts of *group* to zero."""
         self._groups.pop(group, None)
+        self._versions[group] += 1
 
 
 def _latency_of(counted: _Group) -> LatencyCounters:

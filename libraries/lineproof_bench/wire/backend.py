@@ -250,7 +250,8 @@ class LatencyTracker:
     """Latency, jitter and missing frames of one group."""
 
     def __init__(self) -> None:
-        self._start = 0
+        self.start = 0
+        """The start of its stream whose frames are counted."""
         self._next = 0
         self._missing: dict[int, None] = {}
         self._histogram: Counter[int] = Counter()
@@ -263,15 +264,14 @@ class LatencyTracker:
         self._lost = self._late = self._repeated = 0
 
     def begin(self, start: int, first: int = 0) -> None:
-        """Expect frames of *start* from number *first* on; the order of earlier starts is no longer checked."""
-        self._start, self._next = start, first
+        """Expect frames of *start* from number *first* on."""
+        self.start, self._next = start, first
         self._missing.clear()
 
-    def add(self, start: int, number: int, usec: float, now: float) -> None:
-        """Count a frame of *start* that came *usec* µs after it was sent, at *now* s."""
+    def add(self, number: int, usec: float, now: float) -> None:
+        """Count frame *number*, which came *usec* µs after it was sent, at *now* s."""
         self._measure(max(0.0, usec), now)
-        if start == self._start:
-            self._order(number)
+        self._order(number)
 
     def _order(self, number: int) -> None:
         ahead = (number - self._next) % _NUMBERS
@@ -431,8 +431,8 @@ class FlowGroups:
         for port, receiver in self._receivers.items():
             for data, arrived in receiver.read(limit):
                 _, start, number, sequence, sent = LATENCY_HEADER.unpack_from(data, len(data) - LATENCY_HEADER.size)
-                if (group := groups.get(number)) is None:
-                    continue
+                if (group := groups.get(number)) is None or start != group.tracker.start:
+                    continue  # a late frame of an earlier start, which TRex counts as "old_flow" alone
                 row = group.received.setdefault(port, [0, 0])
                 row[0] += 1
                 row[1] += len(data) + FCS
@@ -440,7 +440,7 @@ class FlowGroups:
                 if delay is None:
                     delay = self._last_delay[group.port]
                 self._last_delay[group.port] = delay
-                group.tracker.add(start, sequence, (arrived - sent - delay) / 1000, arrived / 1e9)
+                group.tracker.add(sequence, (arrived - sent - delay) / 1000, arrived / 1e9)
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Return the frames and bytes of *group* up to this moment."""

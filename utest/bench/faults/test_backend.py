@@ -100,6 +100,18 @@ def grouped(rule: str = "latency") -> StreamTraffic:
     return replace(stream, group=StreamGroup(7, rule))
 
 
+def test_frames_that_are_held_come_later_and_are_none_of_a_group_that_began_meanwhile() -> None:
+    backend, clock = faulty_model(parse_fault("changed frames", what="late", share=0.1, hold=3.0))
+    backend.start({0: (replace(grouped(), pps=1000),)}, 1.0)
+    came = []
+    for clock.time in (1.0, 2.9, 3.5, 3.75):
+        came.append((backend.counters(1).ipackets, backend.flow_counters(7).received[1][0]))
+    assert came == [(900, 900), (900, 900), (950, 950), (975, 975)]
+    backend.forget(7)
+    clock.time = 4.0
+    assert (backend.counters(1).ipackets, backend.flow_counters(7).received) == (1000, {})
+
+
 def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() -> None:
     backend, clock = faulty_model(parse_fault("late frames", start=2, share=0.05))
     stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1, frame=b"")
