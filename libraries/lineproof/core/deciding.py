@@ -11,7 +11,7 @@ from .bounds import Bounds
 from .doubts import overloaded, sent_less, with_doubts
 from .quantity import Promise
 from .rule import Rule, Ruling
-from .trial import Fault, Load, Measure, Tolerance, Trial, read_trial
+from .trial import DRAIN, Fault, Load, Measure, Tolerance, Trial, read_trial
 from .units import RATE_UNITS
 
 MOST_UNCERTAIN = 0.003
@@ -258,13 +258,10 @@ class TrialPlan:
 WALL_SECONDS_PER_TRIAL = 0.1
 """Wall-clock seconds of a trial beyond its traffic, about: the pause before it, and 0.02 s of the client."""
 
-DRAIN_SECONDS, LEAST_DRAIN = 2.0, 0.1
-"""Seconds that missing frames are waited for after a trial (RFC 2544 23) by the testbed's clock, and at least."""
-
 
 def wall_seconds(traffic: float, trials: int, clock_speed: float, drains: bool = False) -> float:
     """Return the wall-clock seconds of so many s of *traffic* in *trials*; *drains*: frames are missing in each."""
-    each = WALL_SECONDS_PER_TRIAL + drains * max(DRAIN_SECONDS / clock_speed, LEAST_DRAIN)
+    each = WALL_SECONDS_PER_TRIAL + drains * DRAIN / clock_speed
     return traffic / clock_speed + trials * each
 
 

@@ -102,6 +102,7 @@ class Fault(NamedEnum):
     COPIES = "frames may have come back twice"
     LOST_PROBES = "more probe frames were lost than frames are missing"
     SPARED_PROBES = "frames were later than the probe frames among them"
+    LATE = "frames may have come too late"
     LINK_DOWN = "a link was down"
     QUEUES = "frames were still under way when sending ended"
     COUNTERS = "counters went backwards or could not be read"
@@ -138,7 +139,7 @@ class Fault(NamedEnum):
 
 _HIDES_ONLY = (
     *(Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.STRETCHED, Fault.SURPLUS, Fault.FOREIGN, Fault.COPIES),
-    *(Fault.LOST_PROBES, Fault.CHANGED, Fault.QUEUES, Fault.PAUSED),
+    *(Fault.LOST_PROBES, Fault.LATE, Fault.CHANGED, Fault.QUEUES, Fault.PAUSED),
 )
 
 
@@ -191,6 +192,9 @@ class Outcome:
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     frames: NotKept[Mapping[int, tuple[bytes, ...]]] = field(default_factory=dict)
 
+
+DRAIN = 2.0
+"""Seconds after the last frame was sent in which a frame must come (RFC 2544 23), by the testbed's clock."""
 
 Measure = Callable[[Load, float], Outcome]
 """All that a method knows of the testbed: ``measure(load, duration in s) -> Outcome``."""

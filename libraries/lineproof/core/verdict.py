@@ -383,7 +383,7 @@ TRIALS_OF_SECTION_23 = (
     Deviation(
         "RFC 2544 23",
         "pauses of 2 s before a trial, 2 s after it for residual frames, and 5 s until the next one",
-        "at most 0.2 s before a trial; 2 s at most after it, ended once no frame is missing or none has come for 1.6 s",
+        "at most 0.2 s before a trial; 2 s after it, or until no frame is missing; no pause until the next one",
     ),
 )
 """The deviations of every method that follows RFC 2544."""

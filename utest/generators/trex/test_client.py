@@ -7,11 +7,13 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import zmq
 
+from lineproof.core.trial import DRAIN
 from lineproof.errors import TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.generators.streams import Stream
@@ -19,7 +21,7 @@ from lineproof.generators.trex.client import answers, pypi, sockets
 from lineproof.generators.trex.client.answers import ServerEvents, peak_load, peak_load_during, plain_message
 from lineproof.generators.trex.client.library import ALL_CORES, stream_data
 from lineproof.generators.trex.client.running_traffic import all_placed, group_counts, wait_for_drain
-from lineproof.generators.trex.client.service import CounterReading, Refusal
+from lineproof.generators.trex.client.service import CounterReading, Refusal, Snapshot
 from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.clients import ServerFacts, ask_server, choose_client
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings, connection_error, remedy_of
@@ -401,24 +403,35 @@ BEFORE = CounterReading(0, 0, {port: {"opackets": 7, "ipackets": 11} for port in
 AHEAD, BACK = (0, 1), (1, 0)
 
 
-def wait(
-    count: Count, directions: list[tuple[int, int]], drain: float = 2.0, speed: float = 1.0
-) -> tuple[CounterReading, float]:
-    """The final counters and the wait in wall s; *count*: frames sent and received by a time in wall s."""
-    now = [0.0]
+def reading(count: Count, now: float) -> CounterReading:
+    """Return the counters at *now* s of both clocks."""
+    totals = {
+        port: {name: BEFORE.ports[port][name] + value for name, value in counts.items()}
+        for port, counts in count(now).items()
+    }
+    return CounterReading(now, now, totals)
 
-    def read() -> CounterReading:
-        totals = {
-            port: {name: BEFORE.ports[port][name] + value for name, value in counts.items()}
-            for port, counts in count(now[0]).items()
-        }
-        return CounterReading(0, 0, totals)
+
+def wait(
+    count: Count, directions: list[tuple[int, int]], speed: float = 1.0, sent_at: float = 0.0, asleep: float = 0.0
+) -> tuple[CounterReading, dict[int, int], float]:
+    """The final counters, frames perhaps too late and the wait; *count*: frames sent and received by a time in s.
+
+    *sent_at*: when the last one was sent, after which the client is *asleep* for so many s.
+    """
+    now = [asleep]
 
     def sleep(seconds: float) -> None:
         assert seconds >= 0
         now[0] += seconds + 1e-6
 
-    return wait_for_drain(read(), read, BEFORE, directions, {0: 99, 1: 99}, drain, speed, lambda: now[0], sleep)
+    last = reading(count, sent_at)
+    shown = [{port: last.since(BEFORE, port, f"{way}packets") for port in (0, 1)} for way in "oi"]
+    trial = SimpleNamespace(directions=directions, clock_speed=speed)
+    snapshots = [Snapshot(sent_at, sent_at, *shown)]
+    running: Any = SimpleNamespace(before=BEFORE, trial=trial, frames={0: 99, 1: 99}, snapshots=snapshots)
+    first = reading(count, asleep)
+    return wait_for_drain(first, lambda: reading(count, now[0]), running, DRAIN / speed, lambda: now[0], sleep)
 
 
 def counts(sent: int, received: int, back_sent: int = 0, back_received: int = 0) -> dict[Any, Any]:
@@ -426,9 +439,9 @@ def counts(sent: int, received: int, back_sent: int = 0, back_received: int = 0)
 
 
 def test_a_short_wait_if_too_few_frames_were_sent_and_none_is_missing() -> None:
-    assert 0.1 <= wait(lambda _: counts(80, 80), [AHEAD])[1] < 0.2
+    assert 0.1 <= wait(lambda _: counts(80, 80), [AHEAD])[-1] < 0.2
     # lagging counters
-    after, took = wait(lambda now: counts(*((100, 100) if now > 0.05 else (80, 80))), [AHEAD])
+    after, _, took = wait(lambda now: counts(*((100, 100) if now > 0.05 else (80, 80))), [AHEAD])
     assert after.ports[0]["opackets"] == 107 and took < 0.1
 
 
@@ -439,21 +452,33 @@ def test_a_short_wait_if_too_few_frames_were_sent_and_none_is_missing() -> None:
         (lambda now: counts(99, 99), {}, 0),
         (lambda now: counts(100, 100), {}, 0),
         (lambda now: counts(99, 99, 100, 103), {"directions": [AHEAD, BACK]}, 0),
-        # no frame has come for a while
-        (lambda now: counts(100, 99), {}, 1.6),
-        # frames come, at most for the whole drain
+        # none comes, and frames come until the end
+        (lambda now: counts(100, 99), {}, 2),
         (lambda now: counts(100, 60 + int(10 * now)), {}, 2),
         # counters are updated once a second
         (lambda now: counts(100, 100 if now > 1.5 else 60), {}, 1.55),
         # extra frames of one direction do not end the wait of the other
         (lambda now: counts(100, 100 if now > 1 else 90, 100, 150), {"directions": [AHEAD, BACK]}, 1.05),
-        # the testbed's clock, with a minimum
-        (lambda now: counts(100, 0), {"speed": 4}, 0.4),
-        (lambda now: counts(100, 0), {"speed": 1000}, 0.1),
-        (lambda now: counts(100, 0), {"drain": 0}, 0.1),
+        # s of the testbed's clock
+        (lambda now: counts(100, 0), {"speed": 50}, 0.04),
+        # so many s after the last was sent, not after the client has noticed it
+        (lambda now: counts(100, 0), {"asleep": 0.5}, 1.5),
     ],
 )
-def test_missing_frames_are_waited_for_while_they_come(count: Count, terms: dict[Any, Any], seconds: float) -> None:
-    after, took = wait(count, **{"directions": [AHEAD], **terms})
+def test_missing_frames_are_waited_for_until_2_s_after_the_last_was_sent(
+    count: Count, terms: dict[Any, Any], seconds: float
+) -> None:
+    after, _, took = wait(count, **{"directions": [AHEAD], **terms})
     assert took == pytest.approx(seconds, abs=0.06 if seconds in (1.55, 1.05) else 0.01)
-    assert after.ports[1]["ipackets"] == 11 + count(took)[1]["ipackets"]
+    assert after.ports[1]["ipackets"] == 11 + count(took + terms.get("asleep", 0.0))[1]["ipackets"]
+
+
+@pytest.mark.parametrize("speed", [1, 10, 50])
+def test_frames_that_come_after_the_drain_are_lost_and_those_about_its_end_are_in_doubt(speed: int) -> None:
+    def came(late: float) -> tuple[int, int]:
+        after, doubtful, _ = wait(lambda now: counts(100, 60 + 30 * (now * speed >= late)), [AHEAD], speed)
+        return after.ports[1]["ipackets"] - 11, doubtful[1]
+
+    assert [came(late) for late in (0.5, 3.0, 10.0)] == [(90, 0), (60, 0), (60, 0)]
+    # a client that sleeps for 4 s of the testbed's clock knows no more than its reading before
+    assert wait(lambda now: counts(100, 100 if now else 70), [AHEAD], speed, asleep=4.0 / speed)[1:] == ({1: 30}, 0.0)

@@ -20,7 +20,7 @@ from ...core.foreign import Heard
 from ...core.telemetry import Side
 from ...core.traffic.ip_header import ipv4_checksum
 from ...core.traffic.profiles import ETHERNET, IP, TRANSPORT, Profile
-from ...core.trial import DURING_READING, HOST_COUNTS, DirectionCount, During, Fault, Load, Outcome, Problem
+from ...core.trial import DRAIN, DURING_READING, HOST_COUNTS, DirectionCount, During, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ...units import FCS
 from ..base import Direction, Generator, GeneratorPort, Probe, listing
@@ -29,11 +29,8 @@ from ..streams import Stream, Variable, profile_streams, with_number
 from .description import Description, filled
 from .port import COMMAND_LIMIT, COUNTERS, Port, Span, start
 
-DRAIN = 2.0
-"""Seconds at most for residual frames after the last was sent (RFC 2544 23)."""
-
-QUIET = 0.3
-"""Seconds without a further frame after which no more are awaited."""
+DRAIN_GAP = 0.1
+"""Seconds between two readings while frames are missing."""
 
 GRACE = 10.0
 """Seconds that a program may go on beyond its trial, before it is killed."""
@@ -380,7 +377,7 @@ class ProgramGenerator(Generator):
             time.sleep(0.05)
 
     def _drained(self, before: Counts, counts: Counts) -> Counts:
-        """Return the counters once all frames came back, no more come, or the time for them is over."""
+        """Return the counters once all frames came back, or the time for them is over."""
 
         def more(port: Port, name: str) -> int:
             return counts[port.index][name] - before[port.index][name]
@@ -389,10 +386,8 @@ class ProgramGenerator(Generator):
         while time.monotonic() < until:
             if all(more(one.tx, "opackets") <= more(one.rx, "ipackets") for one in self._senders):
                 break
-            time.sleep(QUIET)
-            last, counts = counts, self._counters()
-            if counts == last:
-                break
+            time.sleep(DRAIN_GAP)
+            counts = self._counters()
         return counts
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:

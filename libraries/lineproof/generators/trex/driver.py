@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from ...core.foreign import Heard
 from ...core.step_down import CountSnapshot, StepDown
 from ...core.traffic.profiles import Profile
-from ...core.trial import DURING_READING, DirectionCount, During, Load, Outcome
+from ...core.trial import DRAIN, DURING_READING, DirectionCount, During, Load, Outcome
 from ...errors import TestbedError
 from ...system import children
 from ...system.cpu_clock import cpu_times, steal_percent
@@ -80,8 +80,7 @@ class TrexSettings:
     """The generator's settings in a testbed file.
 
     ``server``: name or address; ``force``: take ports from another user; ``clock_speed``: seconds of the testbed's
-    clock per second of the wall clock (not 1 on simulated testbeds); ``drain``: limit of the wait for missing frames
-    after the last was sent, s of the testbed's clock (RFC 2544 23: 2 s); ``client``: see
+    clock per second of the wall clock (not 1 on simulated testbeds); ``client``: see
     :func:`.clients.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own;
     ``promiscuous``: the ports take frames for any MAC address; ``outlives_run``: the server goes on when a run is
     killed, so what it holds is written down; ``next_hops`` by port; ``namespace``: the path of the network namespace
@@ -96,7 +95,6 @@ class TrexSettings:
     username: str = field(default_factory=_username)
     client: str = ""
     clock_speed: float = 1.0
-    drain: float = 2.0
     pins_cores: bool = False
     promiscuous: bool = False
     outlives_run: bool = True
@@ -380,7 +378,6 @@ class TrexGenerator(Generator):
             directions=[(direction.tx_port, direction.rx_port) for direction in directions],
             duration=duration,
             clock_speed=self.settings.clock_speed,
-            drain=self.settings.drain,
             groups={item.tx_port: probe_groups(prepared.profile, item) for item in directions} if probe else {},
             times=probe is None or probe.times,
         )
@@ -390,7 +387,7 @@ class TrexGenerator(Generator):
 
     def _limit(self, trial: TrialRequest) -> float:
         # the client ends a trial after 1.5 x its duration + 5 s; this is longer, in case it does not
-        seconds = 1.5 * (trial.duration or 0.0) + trial.drain
+        seconds = 1.5 * (trial.duration or 0.0) + DRAIN
         return seconds / trial.clock_speed + CALL_LIMIT + IMPORT_LIMIT / 2
 
     def _outcome(

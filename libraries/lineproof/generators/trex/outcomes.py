@@ -22,7 +22,7 @@ from hdrh.histogram import HdrHistogram
 from ...core.counter_names import is_error, is_group_count, is_pause, is_received_pause, pause_seconds
 from ...core.foreign import RECEIVED_AROUND
 from ...core.latency import LatencyCount, Resolution
-from ...core.trial import UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
+from ...core.trial import DRAIN, UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ..base import Direction
 from .client.service import Snapshot, TrialCounts
@@ -86,6 +86,9 @@ def make_outcome(
     for row in rows:
         problems += _pauses(counts, row, load, speeds or {})
         problems += _missed(counts, row, latency)
+        if late := counts.late.get(row.rx_port):
+            detail = f"port {row.rx_port}: up to {late:,} more than {DRAIN:g} s after the last one was sent"
+            problems.append(Problem(Fault.LATE, detail, late, ((row.tx_port, row.rx_port),)))
     if cpu is None and any(row.lost for row in rows):
         detail = f"its load is not known, and a transmit queue was full {queue_full or 0:.0f} times"
         problems.append(Problem(Fault.CPU_BOUND, detail))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....core.counter_names import group_frames
+from ....core.trial import DRAIN
 from .answers import peak_load, peak_load_during
 from .library import ClientLibrary, Survey
 from .service import CounterReading, LoadStep, Refusal, Snapshot, TrialCounts, TrialRequest
@@ -274,9 +275,7 @@ class RunningTraffic:
             self._keep_reading(running, POLL_INTERVAL)
         survey = self._survey(running.involved, trial.group_numbers)
         at_end, took = survey.first, (ended - running.load_since) * trial.clock_speed
-        after, waited = wait_for_drain(
-            at_end, self._counters, running.before, trial.directions, running.frames, trial.drain, trial.clock_speed
-        )
+        after, late, waited = wait_for_drain(at_end, self._counters, running, DRAIN / trial.clock_speed)
         if after is not at_end:
             survey = self._survey(running.involved, trial.group_numbers)
         # where frames are missing, the period in which the sending ended may have been reported since
@@ -294,6 +293,7 @@ class RunningTraffic:
             after=after,
             finished=finished,
             drained=waited,
+            late=late,
             clocks=(last.earliest - first.latest, last.asked - first.moment, last.moment - first.asked),
             links={port: port not in events.links_down for port in running.involved},
             cpu_util=running.peak_load,
@@ -453,53 +453,56 @@ def _grown(before: OfCards, after: OfCards) -> dict[int, dict[str, int]]:
     return grown
 
 
-MIN_WAIT = 0.1
-"""Minimum in s of the wall clock of a drain with missing frames, for every clock speed."""
-
-QUIET_TIME = 1.6
-"""Seconds of the testbed's clock without a further frame after which none is expected: longer than the second in which
-cards and servers update their counters."""
-
 STEADY_TIME = 0.1
 """Seconds of the testbed's clock without a change of counters, if fewer frames than at least were sent and none is
 missing: the sender's counters may lag."""
+
+DRAIN_GAP = 0.02
+"""Seconds of the wall clock between two readings in a drain, at least; of a fast clock a quarter of the drain."""
 
 
 def wait_for_drain(
     first: CounterReading,
     count: Callable[[], CounterReading],
-    before: CounterReading,
-    directions: Sequence[tuple[int, int]],
-    least: Mapping[int, int],
+    running: _Traffic,
     drain: float,
-    clock_speed: float = 1.0,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> tuple[CounterReading, float]:
-    """Return the counters when no frame is in transit any more, and the wall s of the wait.
+) -> tuple[CounterReading, dict[int, int], float]:
+    """Return the counters after the drain, how many frames came perhaps too late at each port, and the s of the wait.
 
-    *first*: counters after sending, *before*: counters before it, *count* reads them again.
-    *directions*: pairs of a sending and a receiving port; *least*: frames that each port sends at least.
+    *first*: counters after sending; *count* reads them again.
 
-    If a frame of any direction is missing, the wait lasts as long as frames come, until QUIET_TIME without any; at most
-    *drain* (s of the testbed's clock; RFC 2544 23: 2 s for residual frames), at least MIN_WAIT. Extra frames of one
-    direction do not replace missing ones of another. If none is missing there is no wait.
+    If a frame of any direction is missing, the wait ends *drain* s after the last one was sent. Those that came since
+    the last reading before that moment may be too late. Extra frames of one direction do not replace missing ones of
+    another. If none is missing there is no wait. All s are of the wall clock.
     """
-    began = changed = clock()
-    limit, quiet = (max(seconds / clock_speed, MIN_WAIT) for seconds in (drain, QUIET_TIME))
-    steady, now, last = max(STEADY_TIME / clock_speed, 0.005), first, list[tuple[int, int]]()
+    before, directions, snapshots = running.before, running.trial.directions, running.snapshots
+    sent = {port: first.since(before, port, "opackets") for port, _ in directions}
+    shown = {port: [item.latest for item in snapshots if item.offered[port] >= frames] for port, frames in sent.items()}
+    ended = max(min([*latest, first.latest]) for latest in shown.values())
+    left, in_time = min(drain, ended + drain - first.latest), dict.fromkeys(sent, 0)
+    for item in snapshots:
+        in_time = {port: item.received[port] for _, port in directions} if item.latest <= ended + drain else in_time
+    began, gap = clock(), min(DRAIN_GAP, drain / 4)
+    steady, now, last = max(STEADY_TIME / running.trial.clock_speed, 0.005), first, list[tuple[int, int]]()
+    asked = passed = changed = 0.0
     while True:
         counts = [(now.since(before, tx, "opackets"), now.since(before, rx, "ipackets")) for tx, rx in directions]
-        moment = clock()
+        received = {port: frames for (_, port), (_, frames) in zip(directions, counts, strict=True)}
+        in_time = received if passed <= left else in_time
         if counts != last:
-            last, changed = counts, moment
-        still, is_whole = moment - changed, all(received >= sent for sent, received in counts)
-        has_sent = all(sent >= least[tx] for (tx, _), (sent, _) in zip(directions, counts, strict=True))
-        if (is_whole and (has_sent or still >= steady)) or moment - began >= limit or still >= quiet:
-            return now, clock() - began
-        # the longer nothing comes, the less often it is looked for
-        sleep(min(max(MIN_WAIT, still) / 5, quiet - still, limit - (moment - began)))
+            last, changed = counts, passed
+        still, is_whole = passed - changed, all(frames >= sent for sent, frames in counts)
+        has_sent = all(sent >= running.frames[tx] for (tx, _), (sent, _) in zip(directions, counts, strict=True))
+        if (is_whole and (has_sent or still >= steady)) or asked >= left:
+            return now, {port: frames - in_time.get(port, 0) for port, frames in received.items()}, passed
+        # the longer nothing comes, the less often it is looked for, but for a look just before the end
+        rest = left - passed
+        sleep(min(max(gap, still / 5), rest - gap) if rest > 2 * gap else max(0.0, rest))
+        asked = clock() - began
         now = count()
+        passed = clock() - began
 
 
 UPDATE_PERIOD, COUNT_PERIOD = 0.6, 0.05

@@ -72,8 +72,6 @@ class TrialRequest:
     """Frames of each port, whose streams end by themselves within the duration; None: they do not."""
     clock_speed: float = 1.0
     """Seconds of the testbed's clock per second of the wall clock."""
-    drain: float = 2.0
-    """The longest wait for missing frames."""
     groups: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """The packet groups of each sending port."""
     times: bool = True
@@ -167,6 +165,8 @@ class TrialCounts:
     """By how much the cards' own counters grew, by port."""
     received_around: Mapping[int, int] = field(default_factory=dict)
     """Frames received from before they were read until after it."""
+    late: Mapping[int, int] = field(default_factory=dict)
+    """By port the frames that came perhaps later than DRAIN after the last one was sent."""
     latency: Sequence[Mapping[str, Any]] = ()
     """:func:`.running_traffic.group_counts` of those directions all of whose packet groups are reported."""
     frames: Mapping[int, Sequence[str]] = field(default_factory=dict)
