@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.counter_names import group_frames, is_pause, is_received_pause, received_pauses
-from lineproof.core.foreign import ForeignFrames, Heard, copied_frames, origin, origins
+from lineproof.core.foreign import LATEST, ForeignFrames, Heard, LateFrames, copied_frames, origin, origins
+from lineproof.core.latency import LatencyCount
 from lineproof.core.rule import Ruling
 from lineproof.core.telemetry import InterfaceCounters, Telemetry
-from lineproof.core.trial import EXAMINED, DirectionCount, Load, Outcome, Trial
+from lineproof.core.trial import DRAIN, EXAMINED, LATE, DirectionCount, Fault, Load, Outcome, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.simulation import parse_fault
 from support.made_testbeds import router, verdict_on
@@ -92,6 +93,58 @@ def test_the_budget_covers_any_period_that_was_seen(period: float, idle: float, 
 
     seen = ForeignFrames({1: came(idle, idle + 4.0)}, 4.0)
     assert came(begin, begin + seconds) <= seen.budget(1, seconds)
+
+
+class LateRouter:
+    """Trials of 1 s with 10,000 frames, 1,000 of which come *hold* s late; *probed*: as lost probe frames show."""
+
+    def __init__(self, hold: float, probed: bool) -> None:
+        self.hold, self.probed, self.moment, self.begun = hold, probed, 0.0, list[float]()
+        self.late = LateFrames()
+
+    def came(self, moment: float) -> int:
+        """Return how many frames came by *moment*."""
+        shares = [(9000, moment - begun) for begun in self.begun]
+        shares += [(1000, moment - begun - self.hold) for begun in self.begun]
+        return sum(int(frames * min(1.0, max(0.0, share))) for frames, share in shares)
+
+    def trial(self) -> Outcome:
+        """Return the next trial as it is judged."""
+        started, before = self.moment, self.came(self.moment)
+        self.begun.append(started)
+        times = [started + 1 + DRAIN * step / 100 for step in range(101)]
+        ended = next((time for time in times if self.came(time) - before >= 10_000), times[-1])
+        row = DirectionCount(0, 1, 10_000, 10_000, self.came(ended) - before)
+        sent = 10_000 * len(self.begun)
+        counters = {
+            "before": {"0.opackets": sent - 10_000, "1.ipackets": before},
+            "after": {"0.opackets": sent, "1.ipackets": self.came(ended)},
+        }
+        lost = min(100, int(100 * max(0.0, self.hold - DRAIN)))
+        probes = (LatencyCount(0, 1, 100, 100 - lost // 10),) if self.probed else ()
+        readings = {"drain": ended - started - 1}
+        outcome = Outcome(Load(10_000), 1.0, 1.0, started, (row,), readings=readings, latency=probes, counters=counters)
+        outcome = self.late.taken_off(outcome, NOBODY, 1.0)
+        self.moment = ended
+        if self.late.may_follow(outcome):
+            self.moment += LATEST - DRAIN
+            heard = Heard(self.came(self.moment) - self.came(ended))
+            outcome = self.late.looked_for(outcome, {1: heard}, NOBODY)
+        self.moment += 0.1
+        return outcome
+
+
+@pytest.mark.parametrize("probed", [False, True])
+@pytest.mark.parametrize("hold", [0.0, 1.5, 2.2, 2.5, 3.0, 3.5, 5.0, 8.0])
+def test_late_frames_are_lost_and_those_of_an_earlier_trial_hide_none(hold: float, probed: bool) -> None:
+    bench, in_time = LateRouter(hold, probed), 9000 + 1000 * min(1.0, max(0.0, 1 + DRAIN - hold))
+    trials = [bench.trial() for _ in range(8)]
+    rows = [trial.directions[0] for trial in trials]
+    hidden = [row.forwarded - row.foreign > in_time + 1 for row in rows]
+    # without a look at the first trial, lost probe frames of the second tell
+    assert not any(hidden[3:]) and sum(hidden) <= 2 * probed
+    late = [trial for trial in trials if trial.readings.get(f"{LATE}1")]
+    assert bool(late) is (hold > DRAIN) and all(trial.problems[-1].fault is Fault.LATE for trial in late)
 
 
 @pytest.mark.slow

@@ -147,6 +147,22 @@ def test_a_cable_that_damages_frames_makes_no_fail(tmp_path: Path, of: str, ruli
 # -- pauses
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "sentence", ["64b 1-flow unidirectional ≥ 1 Mpps", "66b ipv6 unidirectional loses ≤ 0.5% at 1 Mpps for 9 s"]
+)
+@pytest.mark.parametrize(("speed", "hold"), [(10, 3.5), (50, 4.0)])
+def test_frames_that_come_after_the_drain_are_lost_at_any_clock_speed(
+    tmp_path: Path, sentence: str, speed: float, hold: float
+) -> None:
+    with opened(tmp_path, clock_speed=speed) as session:
+        session.traffic.put_for(session.plan.requirement(sentence))
+        session.cause_fault(parse_fault("changed frames", what="late", share=0.01, hold=hold, start=0))
+        verdict = judged(session, sentence)
+    assert verdict.ruling is not Ruling.PASS and any(trial.lost > 5000 for trial in verdict.trials), verdict.message
+    assert any(item.fault is Fault.LATE for trial in verdict.trials for item in trial.problems), verdict.message
+
+
 @pytest.mark.parametrize("elsewhere", ["in0", "in2"])
 def test_loss_that_no_pause_explains_stands(elsewhere: str) -> None:
     assert paused({elsewhere: MANY}, 50_000) == []

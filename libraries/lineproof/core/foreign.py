@@ -1,4 +1,4 @@
-"""Frames that no trial sent (spanning tree, ARP, LLDP), and those received twice.
+"""Frames that no trial sent (spanning tree, ARP, LLDP), those of an earlier trial, and those received twice.
 
 How many come is measured while nothing is sent, and whose; copies show beside the router's counts."""
 
@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .counter_names import group_frames
+from .doubts import FEW_FOREIGN
 from .telemetry import Telemetry, risen
 from .traffic.ip_header import ip_header
-from .trial import DirectionCount, Outcome, Trial
+from .trial import DRAIN, LATE, DirectionCount, Fault, Outcome, Problem, Trial
 
 IDLE_SECONDS = 4.0
 """How long nothing is sent, in s of the testbed's clock: two of spanning tree's hellos (IEEE 802.1D: 2 s)."""
@@ -45,12 +46,17 @@ SETTLE_SECONDS = 2.5
 class Heard:
     """``frames`` that a port received in a time in which the generator sent nothing; ``kept``: some, without FCS.
 
-    ``group_frames``: those to a group of receivers, as its card counts them.
+    ``group_frames``: those to a group of receivers, as its card counts them. ``total``: the port's counter in the end.
     """
 
     frames: int
     kept: tuple[bytes, ...] = ()
     group_frames: int = 0
+    total: int | None = None
+
+    def since(self, last: int | None) -> int:
+        """Return how many frames came since the port's counter was *last*, if both are known."""
+        return self.frames if last is None or self.total is None else self.total - last
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,10 @@ class ForeignFrames:
         """
         received = self.received.get(port, 0)
         return math.floor((received + 1) / self.seconds * seconds) + 1 if received else 0
+
+    def most(self, port: int, seconds: float) -> float:
+        """Return the most such frames that are no doubt at *port* in so many *seconds*."""
+        return max(self.budget(port, seconds), FEW_FOREIGN * seconds)
 
     def with_budgets(self, outcome: Outcome) -> Outcome:
         """Return *outcome* with the budget of each direction, for the s in which its frames were counted.
@@ -110,6 +120,77 @@ class ForeignFrames:
             return f"no frame came in {self.seconds:g} s without traffic"
         rows = ", ".join(f"{count} at port {port}" for port, count in received.items())
         return f"frames of other origin came in {self.seconds:g} s without traffic: {rows}"
+
+
+LATEST = 10.0
+"""Seconds after the last frame was sent until which late ones are looked for: TRex's latencies end there."""
+
+
+@dataclass
+class LateFrames:
+    """Frames that come later than DRAIN: lost ones of their trial, and none of the next one's.
+
+    ``come``: whether some do; None: nobody has looked yet. ``missing``: by receiving port, those that may still come.
+    """
+
+    come: bool | None = None
+    missing: Counter[int] = field(default_factory=Counter)
+    _last: Outcome | None = None
+
+    def taken_off(self, outcome: Outcome, foreign: ForeignFrames, clock_speed: float) -> Outcome:
+        """Return *outcome* of the next trial, in which frames of earlier ones that may have come are foreign.
+
+        Some do come late, where some came between the last counters of a trial and the first ones of the next.
+        """
+        for row in outcome.directions if self._last else ():
+            came = self._came_between(outcome, row)
+            if came > foreign.most(row.rx_port, self._seconds_between(outcome, clock_speed)):
+                self.come, self.missing[row.rx_port] = True, max(0, self.missing[row.rx_port] - came)
+        rows = outcome.directions
+        if self.come:
+            rows = tuple(replace(row, foreign=row.foreign + self.missing[row.rx_port]) for row in rows)
+        self.missing.update({row.rx_port: row.lost for row in rows})
+        self._last = outcome
+        return replace(outcome, directions=rows)
+
+    def _came_between(self, outcome: Outcome, row: DirectionCount) -> int:
+        """Return how many frames came before *outcome*, after the last one; 0 where some were sent, too."""
+        last = self._last.counters.get("after", {}) if self._last else {}
+        sent, came = f"{row.tx_port}.opackets", f"{row.rx_port}.ipackets"
+        begun = outcome.counters.get("before", {})
+        return begun[came] - last[came] if sent in begun and begun[sent] == last.get(sent) else 0
+
+    def _seconds_between(self, outcome: Outcome, clock_speed: float) -> float:
+        last = self._last or outcome
+        spent = last.elapsed + last.readings.get("drain", 0.0)
+        return max(0.0, clock_speed * (outcome.started - last.started) - spent)
+
+    def may_follow(self, outcome: Outcome) -> bool:
+        """Return whether to look for frames that come after *outcome*: once, and wherever frames are known to.
+
+        Late probe frames are none of the next trial's: as few lost ones as of all frames show that none were late.
+        """
+        if self.come is not None:
+            return self.come and any(self.missing.values())
+        lost = {(count.tx_port, count.rx_port): count.lost for count in outcome.latency}
+        # without probe frames any lost one may come
+        rows = ((row.lost, lost.get((row.tx_port, row.rx_port), 2 * row.lost)) for row in outcome.directions)
+        return any(probes > frames for frames, probes in rows)
+
+    def looked_for(self, outcome: Outcome, heard: Mapping[int, Heard], foreign: ForeignFrames) -> Outcome:
+        """Return *outcome* with the late frames among those *heard* until LATEST. Later ones are not looked for."""
+        problems, readings = list(outcome.problems), dict(outcome.readings)
+        self.come = False
+        for row in outcome.directions:
+            last = outcome.counters.get("after", {}).get(f"{row.rx_port}.ipackets")
+            late = min(heard[row.rx_port].since(last), self.missing[row.rx_port])
+            if late > foreign.most(row.rx_port, LATEST - DRAIN):
+                self.come, readings[f"{LATE}{row.rx_port}"] = True, float(late)
+                detail = f"{late:,} came to port {row.rx_port} more than {DRAIN:g} s after the last one was sent"
+                problems.append(Problem(Fault.LATE, detail, 0, ((row.tx_port, row.rx_port),)))
+        self.missing.clear()
+        self._last = None
+        return replace(outcome, problems=tuple(problems), readings=readings)
 
 
 _MULTICAST = {

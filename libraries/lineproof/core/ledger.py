@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from .foreign import SLACK_FRAMES, SLACK_RATIO, most_counted
 from .telemetry import Cause, Role, Stage, Telemetry, risen
-from .trial import Trial
+from .trial import LATE, Trial
 from .under_load import Confidence
 
 
@@ -214,7 +214,9 @@ def _direction_counts(trials: Sequence[Trial], interfaces: Mapping[int, str]) ->
         for count in trial.outcome.directions:
             key = (count.tx_port, count.rx_port)
             offered, forwarded = sums.get(key, (0, 0))
-            sums[key] = (offered + count.offered, forwarded + count.received)
+            # late ones are lost, and did come back
+            late = int(trial.outcome.readings.get(f"{LATE}{count.rx_port}", 0))
+            sums[key] = (offered + count.offered, forwarded + count.received + late)
     return tuple(
         DirectionAccount(tx, rx, interfaces.get(tx, ""), interfaces.get(rx, ""), *frames)
         for (tx, rx), frames in sums.items()

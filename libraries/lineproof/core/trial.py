@@ -213,6 +213,9 @@ is below the trial's duration was done before the last frame was sent."""
 UNDER_WAY = "under_way."
 """Begins a reading of each sending port: how many frames were under way all the time, once the first had come back."""
 
+LATE = "late."
+"""Begins a reading of each receiving port: frames of the trial that came to it later than DRAIN. They are lost."""
+
 HOST_COUNTS = "host_counts"
 """The reading of a trial whose frames no generator counted by itself: 1 where the counts of the host that sends and
 receives stand alone, 0 where a switch counted the same. A trial without this reading was counted by its generator."""

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import TypeVar
 
 from ..core.doubts import lost_probes
-from ..core.foreign import IDLE_SECONDS, ForeignFrames, Heard
+from ..core.foreign import IDLE_SECONDS, LATEST, ForeignFrames, Heard, LateFrames
 from ..core.quantity import Requirement
 from ..core.step_down import StepDown
 from ..core.traffic.frame_kinds import refuse_not_forwarded
 from ..core.traffic.profiles import Profile, Traffic
-from ..core.trial import EXAMINED, During, Fault, Load, Outcome, Trial, read_trial
+from ..core.trial import DRAIN, EXAMINED, During, Fault, Load, Outcome, Trial, read_trial
 from ..errors import TestbedError
 from ..generators.base import Direction, Generator, Probe, ProbesRefused, directions_of
 from ..generators.streams import MOST_PROBE_GROUPS, probe_size
@@ -65,6 +65,7 @@ class SentTraffic:
     _content: Content | None = field(default=None, repr=False)
     _slow: dict[Traffic, Mapping[int, tuple[Counter[str], int]]] = field(default_factory=dict, repr=False)
     _unprobed: set[Profile] = field(default_factory=set, repr=False)
+    _late: LateFrames = field(default_factory=LateFrames, repr=False)
     _lost_because: str = ""
     """Why a call of the generator failed, so that it is connected again later; "": none did."""
     noticed: str = ""
@@ -111,7 +112,7 @@ class SentTraffic:
         wanted, profile = (traffic.alone, probe), traffic.profile
         if self._prepared == wanted:
             return
-        self._prepared = self._content = None
+        self._prepared = self._content = self._late.come = None
         directions = self.directions(traffic)
         self._asked(lambda generator: generator.prepare(profile, directions, probe))
         self._prepared = wanted
@@ -185,6 +186,7 @@ class SentTraffic:
             self._unprobed.add(traffic.profile)
             self._prepare(traffic)
             return self.measure(load, duration, during)
+        outcome = self._without_late(outcome)
         outcome = with_content(outcome, self._content, self._slow.get(traffic, {}) if traffic else {})
         self._link_was_down = any(problem.fault is Fault.LINK_DOWN for problem in outcome.problems)
         return outcome
@@ -200,11 +202,19 @@ class SentTraffic:
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """See :meth:`~lineproof.generators.base.Generator.step_down`; frames are looked at in a trial after it."""
         step = self._asked(lambda generator: generator.step_down(first, seconds, second, after, every))
-        return replace(step, outcome=self._looked_at_after(step.outcome, second))
+        return replace(step, outcome=self._looked_at_after(self._without_late(step.outcome), second))
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """See :meth:`~lineproof.generators.base.Generator.burst`; frames are looked at in a trial after it."""
-        return self._looked_at_after(self._asked(lambda generator: generator.burst(frames, pps)), Load(pps))
+        outcome = self._asked(lambda generator: generator.burst(frames, pps))
+        return self._looked_at_after(self._without_late(outcome), Load(pps))
+
+    def _without_late(self, outcome: Outcome) -> Outcome:
+        """Return *outcome* without frames of earlier trials. Its own late ones are waited for where some may come."""
+        outcome = self._late.taken_off(outcome, self.foreign, self.testbed.facts.clock_speed)
+        if not self._late.may_follow(outcome):
+            return outcome
+        return self._late.looked_for(outcome, self.listen(LATEST - DRAIN), self.foreign)
 
     @property
     def _frames_kept(self) -> int:

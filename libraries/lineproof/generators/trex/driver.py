@@ -277,7 +277,7 @@ class TrexGenerator(Generator):
         wall = seconds / self.settings.clock_speed
         heard = self._ask("idle", CALL_LIMIT + wall, seconds=wall, keep=keep).items()
         kept = {port: tuple(map(bytes.fromhex, one["kept"])) for port, one in heard}
-        return {port: Heard(one["frames"], kept[port], one["group_frames"]) for port, one in heard}
+        return {port: Heard(one["frames"], kept[port], one["group_frames"], one["total"]) for port, one in heard}
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """Send *frames* frames from each sending port at *pps*, with TRex's single bursts. Raises TestbedError."""

@@ -237,6 +237,7 @@ class RunningTraffic:
         return {
             port: {
                 "frames": after.first.since(before.last, port, "ipackets"),
+                "total": after.first.ports[port]["ipackets"],
                 "kept": kept[port],
                 "group_frames": group_frames(of_cards.get(port, {})),
             }
