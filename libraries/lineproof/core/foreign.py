@@ -142,28 +142,18 @@ class LateFrames:
 
         Some do come late, where some came between the last counters of a trial and the first ones of the next.
         """
-        for row in outcome.directions if self._last else ():
-            came = self._came_between(outcome, row)
-            if came > foreign.most(row.rx_port, self._seconds_between(outcome, clock_speed)):
-                self.come, self.missing[row.rx_port] = True, max(0, self.missing[row.rx_port] - came)
+        last, self._last = self._last, outcome
+        if last is not None:
+            spent = last.elapsed + last.readings.get("drain", 0.0)
+            seconds = max(0.0, clock_speed * (outcome.started - last.started) - spent)
+            for row in outcome.directions:
+                if (came := _came_between(last, outcome, row)) > foreign.most(row.rx_port, seconds):
+                    self.come, self.missing[row.rx_port] = True, max(0, self.missing[row.rx_port] - came)
         rows = outcome.directions
         if self.come:
             rows = tuple(replace(row, foreign=row.foreign + self.missing[row.rx_port]) for row in rows)
         self.missing.update({row.rx_port: row.lost for row in rows})
-        self._last = outcome
         return replace(outcome, directions=rows)
-
-    def _came_between(self, outcome: Outcome, row: DirectionCount) -> int:
-        """Return how many frames came before *outcome*, after the last one; 0 where some were sent, too."""
-        last = self._last.counters.get("after", {}) if self._last else {}
-        sent, came = f"{row.tx_port}.opackets", f"{row.rx_port}.ipackets"
-        begun = outcome.counters.get("before", {})
-        return begun[came] - last[came] if sent in begun and begun[sent] == last.get(sent) else 0
-
-    def _seconds_between(self, outcome: Outcome, clock_speed: float) -> float:
-        last = self._last or outcome
-        spent = last.elapsed + last.readings.get("drain", 0.0)
-        return max(0.0, clock_speed * (outcome.started - last.started) - spent)
 
     def may_follow(self, outcome: Outcome) -> bool:
         """Return whether to look for frames that come after *outcome*: once, and wherever frames are known to.
@@ -191,6 +181,13 @@ class LateFrames:
         self.missing.clear()
         self._last = None
         return replace(outcome, problems=tuple(problems), readings=readings)
+
+
+def _came_between(last: Outcome, outcome: Outcome, row: DirectionCount) -> int:
+    """Return how many frames came after the *last* trial and before *outcome*; 0 where some were sent, too."""
+    ended, begun = last.counters.get("after", {}), outcome.counters.get("before", {})
+    sent, came = f"{row.tx_port}.opackets", f"{row.rx_port}.ipackets"
+    return begun[came] - ended[came] if sent in begun and begun[sent] == ended.get(sent) else 0
 
 
 _MULTICAST = {
