@@ -18,8 +18,9 @@ from robot.libdoc import LibraryDocumentation
 
 from lineproof import __version__
 from lineproof.commands.main import finish, main
+from lineproof.evidence.rejudge import rejudge
 from lineproof_bench.serve import main as bench
-from support.made_runs import Sentence, around, made_run
+from support.made_runs import Sentence, around, as_recorded, made_run
 from support.paths import ROOT
 from support.surface import LIBRARIES
 
@@ -76,7 +77,9 @@ def _call(words: list[str], folder: Path) -> tuple[int | str | None, str, str]:
     output, errors = io.StringIO(), io.StringIO()
     # the bench is a process of its own for a user
     own_process = mock.patch("lineproof.commands.main.run_bench", lambda argv: bench(argv[1:]))
-    with own_process, redirect_stdout(output), redirect_stderr(errors), pytest.raises(SystemExit) as end:
+    again = rejudge if words[:1] == ["rejudge"] else as_recorded
+    not_again = mock.patch("lineproof.evidence.rejudge.rejudge", again)
+    with own_process, not_again, redirect_stdout(output), redirect_stderr(errors), pytest.raises(SystemExit) as end:
         finish(lambda: main(words))
     return end.value.code, _common(output.getvalue(), folder), _common(errors.getvalue(), folder)
 
