@@ -69,7 +69,7 @@ def test_trex_is_the_default_and_there_without_entry_points(tmp_path: Path, monk
 def test_another_distribution_adds_its_own(tmp_path: Path) -> None:
     found = read_testbed(lab(tmp_path, "\n  type: anotherbox\n  slots: 3\n"), "lab")
     assert isinstance(found, HardwareSettings) and found.trex is None and not found.starts_generator
-    assert found.generator.model_dump() == {"type": "anotherbox", "card": None, "slots": 3}
+    assert found.generator.model_dump() == {"type": "anotherbox", "card": None, "switch": None, "slots": 3}
     assert refusal("trafgen", lambda able: able.lacks_of("bursts"), PROGRAMS).endswith("can: anotherbox or trex")
 
 
