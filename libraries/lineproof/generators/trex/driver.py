@@ -221,7 +221,7 @@ class TrexGenerator(Generator):
         self._put({port.index: [replace(stream, gap=NEVER).to_json() for stream in streams]})
         (group,) = groups = probe_groups(profile, direction)
         live = TrexLive(
-            self._ask, TrialRequest({port.index: 2.0}, [(port.index, port.index)], groups={port.index: groups})
+            self._ask, TrialRequest({port.index: 2.0}, [(port.index, port.index)], DRAIN, groups={port.index: groups})
         )
         try:
             live.begin()
@@ -376,6 +376,7 @@ class TrexGenerator(Generator):
         return TrialRequest(
             rates={direction.tx_port: pps for direction, pps in of_each},
             directions=[(direction.tx_port, direction.rx_port) for direction in directions],
+            drain=DRAIN,
             duration=duration,
             clock_speed=self.settings.clock_speed,
             groups={item.tx_port: probe_groups(prepared.profile, item) for item in directions} if probe else {},
@@ -387,7 +388,7 @@ class TrexGenerator(Generator):
 
     def _limit(self, trial: TrialRequest) -> float:
         # the client ends a trial after 1.5 x its duration + 5 s; this is longer, in case it does not
-        seconds = 1.5 * (trial.duration or 0.0) + DRAIN
+        seconds = 1.5 * (trial.duration or 0.0) + trial.drain
         return seconds / trial.clock_speed + CALL_LIMIT + IMPORT_LIMIT / 2
 
     def _outcome(

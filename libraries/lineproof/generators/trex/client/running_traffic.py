@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....core.counter_names import group_frames
-from ....core.trial import DRAIN
 from .answers import peak_load, peak_load_during
 from .library import ClientLibrary, Survey
 from .service import CounterReading, LoadStep, Refusal, Snapshot, TrialCounts, TrialRequest
@@ -276,7 +275,7 @@ class RunningTraffic:
             self._keep_reading(running, POLL_INTERVAL)
         survey = self._survey(running.involved, trial.group_numbers)
         at_end, took = survey.first, (ended - running.load_since) * trial.clock_speed
-        after, late, waited = wait_for_drain(at_end, self._counters, running, DRAIN / trial.clock_speed)
+        after, late, waited = wait_for_drain(at_end, self._counters, running, trial.drain / trial.clock_speed)
         if after is not at_end:
             survey = self._survey(running.involved, trial.group_numbers)
         # where frames are missing, the period in which the sending ended may have been reported since

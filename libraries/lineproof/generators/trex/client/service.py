@@ -66,6 +66,8 @@ class TrialRequest:
     """Frames/s of each sending port."""
     directions: Sequence[tuple[int, int]]
     """The sending and the receiving port of each."""
+    drain: float
+    """How long missing frames are waited for after the last one was sent."""
     duration: float | None = None
     """None: until it is stopped."""
     frames: int | None = None
@@ -166,7 +168,7 @@ class TrialCounts:
     received_around: Mapping[int, int] = field(default_factory=dict)
     """Frames received from before they were read until after it."""
     late: Mapping[int, int] = field(default_factory=dict)
-    """By port the frames that came perhaps later than DRAIN after the last one was sent."""
+    """By port the frames that came perhaps after the drain."""
     latency: Sequence[Mapping[str, Any]] = ()
     """:func:`.running_traffic.group_counts` of those directions all of whose packet groups are reported."""
     frames: Mapping[int, Sequence[str]] = field(default_factory=dict)
