@@ -14,7 +14,7 @@ from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome
 from lineproof.generators.base import Direction, GeneratorPort, Probe, directions_of
 from lineproof.generators.streams import profile_streams
-from lineproof.session.came_back import ADDRESSES, FEW, HEADER, TAGS, Content, with_content
+from lineproof.session.came_back import ADDRESSES, COPIES, FEW, HEADER, TAGS, Content, with_content
 from support.catalogue import CATALOGUE
 
 SENDER, RECEIVER, ROUTER = "02:00:00:00:00:01", "02:00:00:00:00:02", bytes.fromhex("020000000099")
@@ -158,7 +158,7 @@ def test_a_flow_that_comes_out_of_turn_stands_for_another(
 ) -> None:
     compared = content("64b")
     frames = came([forwarded(frame) for frame in sent_forth(compared, 1000)])
-    assert compared.wrong(compared.directions[0], frames, lost=0)["copies of others"] >= least
+    assert compared.wrong(compared.directions[0], frames, lost=0)[COPIES] >= least
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_one_cached_frame_for_all_is_seen_where_others_are_lost_too() -> None:
     compared = content("64b")
     frames = [forwarded(sent_forth(compared, 1)[0])] * 1000
     changed = with_content(outcome(replace(ROW, forwarded=950), tuple(frames)), compared, {})
-    assert any("copies of others" in str(problem) for problem in changed.problems)
+    assert any(COPIES in str(problem) for problem in changed.problems)
 
 
 def test_where_flows_are_lost_the_others_have_no_turn() -> None:

@@ -104,6 +104,7 @@ SENTENCE, MIX = "64b bidirectional ≥ 1 Mpps each way", "imix bidirectional ≥
 OVERLOAD = "64b bidirectional forwards ≥ 90% line rate each way"
 ONE_FLOW, SOON = "64b 1-flow unidirectional ≥ 1 Mpps", "64b bidirectional latency p50 ≤ 10 ms at 1 Mpps each way"
 MOST_SOON = "64b unidirectional latency p99 ≤ 10 ms at 1 Mpps"
+IN_ORDER = "64b unidirectional reorders ≤ 0.01% at 1 Mpps"
 MIX_SOON = "imix unidirectional latency p99 ≤ 10 ms at 300 kpps"
 SOAK, LOSES = (f"64b unidirectional loses ≤ {words}" for words in ("1% at 1 Mpps for 20 s", "2% at 1 Mpps"))
 
@@ -138,6 +139,7 @@ def test_a_router_whose_rings_are_full_sends_no_frame_twice(words: str, tmp_path
         (SOON, {"what": "late", "spare": True, "hold": 0.2}, "later than the probe frames"),
         (SOON, {"what": "late", "spare": True, "hold": 0.1, "port": 1}, "later than the probe frames"),
         (MOST_SOON, {"what": "late", "spare": True, "share": 0.5}, "later than the probe frames"),
+        (IN_ORDER, {"what": "late", "spare": True, "share": 0.5, "hold": 0.3}, "later than the probe frames"),
         (SENTENCE, {"what": "hairpin", "share": 0.02, "above": 600e3}, "more probe frames were lost"),
         (SENTENCE, {"what": "copies", "share": 0.02, "above": 600e3}, "come back twice"),
     ],

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from .bounds import UNKNOWN, Bounds, Limit, highest_share
-from .doubts import AT_THE_EXACT_LOAD, foreign_frames
+from .doubts import AT_THE_EXACT_LOAD, foreign_frames, spared_probes
 from .goal import Goal
 from .latency import LatencyCount
 from .phrases import percent, proven
@@ -31,7 +31,7 @@ class ShareOfProbes(Quantity):
     units = (Unit.PERCENT,)
     needs = frozenset({"load", "probes"})
     has_total = False
-    doubts = (*AT_THE_EXACT_LOAD, foreign_frames)
+    doubts = (*AT_THE_EXACT_LOAD, foreign_frames, spared_probes)
     scale = 100.0
     happened: str
 
@@ -73,8 +73,9 @@ class ShareOfProbes(Quantity):
                 return UNKNOWN
             seen, offered = self.count(probes), max(1, row.offered)
             most += seen + self.may_count(probes, trial.seconds.high)
-            # other frames that were lost, or not seen, are none of the sample
-            unseen += max(0.0, probes.sent * (hidden / offered + row.loss_ratio) - max(0, probes.lost))
+            # other frames that were lost, not seen, or treated otherwise than the probe frames are none of the sample
+            besides = max(0.0, probes.sent * (hidden / offered + row.loss_ratio) - max(0, probes.lost))
+            unseen += probes.sent if trial.spares_probes(row) else besides
             certain += max(0.0, seen - probes.sent * min(1.0, trial.cost(row) / offered))
             sent += probes.sent
         whole = round(sent * (1 + perfect / len(rows)))

@@ -297,6 +297,10 @@ class Trial:
         doubts = (problem.fault for problem in self.problems if problem.frames is None)
         return bool(self.number) and any(fault.may_cost or fault.may_hide for fault in doubts)
 
+    def spares_probes(self, direction: DirectionCount) -> bool:
+        """Return whether the frames of *direction* were later than its probe frames, which are no sample of them."""
+        return any(item.fault is Fault.SPARED_PROBES and item.concerns(direction) for item in self.problems)
+
     def cost(self, direction: DirectionCount) -> float:
         """Return the most missing frames of *direction* that the testbed may have cost; infinite: any number."""
         return math.fsum(item.most_frames for item in self.problems if item.fault.may_cost and item.concerns(direction))

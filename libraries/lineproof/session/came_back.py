@@ -41,7 +41,7 @@ def frames_kept(profile: Profile) -> int:
 CUT, LENGTH = "cut short", "of another length"
 PAYLOAD, HEADER = "with another payload", "with another IP header"
 ADDRESSES, TAGS = "with other addresses or ports (address translation?)", "with other tags or labels"
-COPIES, FEW_LOST = "copies of others", 0.01
+COPIES, FEW_LOST = "copies of others, or frames out of their turn", 0.01
 OTHER, FEW = "of other origin", 2
 """Words for frames that are wrong; how many of other origin are no matter beside those that came without traffic."""
 

@@ -52,11 +52,11 @@ class Latency(Quantity):
         """Return the statistic of all probe frames, and what is known of them."""
         worst = self.shown(promise, trials)
         counts = [count for trial in trials for count in trial.outcome.latency]
-        received, lost = sum(count.received for count in counts), sum(count.lost for count in counts)
+        received, lost, sent = (sum(getattr(count, name) for count in counts) for name in ("received", "lost", "sent"))
         offered = si(mean_rate(trials, promise, "offered"), "pps")
         time = "is not known" if worst == UNKNOWN else time_words(worst, promise.digits)
         summary = f"{promise.statistic or 'max'} {time} ({counted(received, 'probe frame')}) at {offered} offered"
-        details = [f"{lost:,} of {received + lost:,} probe frames did not come back"] if lost else []
+        details = [f"{lost:,} of {sent:,} probe frames did not come back"] if lost else []
         if promise.statistic is not None and promise.goal.bad_share is not None and ruling is Ruling.INCONCLUSIVE:
             needed = promise.statistic.frames_needed(1 - promise.goal.bad_share)
             if 0 < (fewest := min((count.sent for count in counts), default=0)) < needed:
@@ -143,7 +143,7 @@ def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread
     spread = count.spread(lost, count.sent * min(1.0, late / offered))
     if spread is None:
         return None
-    if any(item.fault is Fault.SPARED_PROBES and item.concerns(row) for item in trial.problems):
+    if trial.spares_probes(row):
         spread = spread.with_later_frames()
     most, certain = (_lost_beside(count, ratio, forgiven) for ratio in (row.lost / offered, loss_ratio))
     unseen = 0.0 if math.isinf(hidden) or hidden <= forgiven * offered else count.sent * hidden / offered
