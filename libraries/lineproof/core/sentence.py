@@ -279,7 +279,9 @@ def _quantity(word: str, is_traffic: bool) -> Quantity | None:
 def _not_understood(word: str, catalogue: TrafficNames) -> str:
     """Return a suggestion for *word*, or else what may stand in its place."""
     ours = dict.fromkeys(quantity.word for quantity in quantities().values() if quantity.word)
-    known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *ours]
+    # '3-flow' means three flows, not the one of '1-flow'
+    meant = list(filter(None, [catalogue.spelled(f"{word}s")]))
+    known = [*meant, *catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *ours]
     expected = f"expected traffic, as '64b 1-flow unidirectional', or one of {', '.join(ours)}"
     return f"is not understood; {did_you_mean(word, known).removesuffix(' ') or expected}"
 
