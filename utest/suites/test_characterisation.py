@@ -43,6 +43,9 @@ Failing Meanwhile
 No Width
     Run Keyword And Expect Error    'relative_width': *below 1*    Search Throughput Of    64b    relative_width=${2}
     Run Keyword And Expect Error    INCONCLUSIVE:*nothing was measured    Back To Back Of    64b    ${{[]}}
+Copies Above
+    Cause Fault    changed frames    what=cached    above=3000000
+    64b 1-flow unidirectional ≥ 2 Mpps
 Changed Frames
     Cause Fault    changed frames    what=ttl    share=0.1
     VAR    @{search}    Search Throughput Of    64b 1-flow unidirectional    deadline=30 s
@@ -72,12 +75,16 @@ def margins(left: Path) -> dict[str, MarginRecord]:
 def test_a_search_that_breaks_down_changes_no_verdict(
     done: robot_run.RobotRun, margins: dict[str, MarginRecord]
 ) -> None:
-    assert list(margins) == ["Ahead", "Broken", "Goes On"]
+    assert list(margins) == ["Ahead", "Broken", "Goes On", "Copies Above"]
     assert all(record.simulated and record.seconds <= 20 for record in margins.values())
-    assert "margin after each PASS of 3 rates, at most 20 s" in done.console and "(+" in done.tests["Ahead"][1]
+    assert "margin after each PASS of 4 rates, at most 20 s" in done.console and "(+" in done.tests["Ahead"][1]
     assert "no longer answers" in margins["Broken"].reason
     assert done.tests["Broken"][0] == "PASS" and "the search is unfinished: " in done.tests["Broken"][1]
     assert margins["Goes On"].finished
+
+
+def test_copies_in_the_place_of_lost_frames_are_no_margin(margins: dict[str, MarginRecord]) -> None:
+    assert 2e6 * margins["Copies Above"].low <= 3e6
 
 
 def test_its_trials_are_kept_and_judge_nothing(margins: dict[str, MarginRecord], left: Path) -> None:

@@ -67,7 +67,8 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
     if highest.pps <= carried.pps * (1 + 1e-6):
         # a sentence may ask for more than searches do
         return Margin(1.0, None, limit=limit if highest.pps >= carried.pps * (1 - 1e-6) else NAMED_LOAD)
-    run.put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
+    # as in the trials of the verdict, which were of the same traffic, probe frames show what was lost beneath copies
+    run.put(traffic, warm_up=False, probe=session.traffic.probe_for(requirement))
     trials: list[Trial] = []
 
     def within_deadline(load: Load, duration: float) -> Outcome:
