@@ -186,8 +186,8 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Location, int]]:
         reason = "has values too deep in each other, or an alias (*…) within what it stands for"
         raise ConfigError(reason, path) from None
     except yaml.MarkedYAMLError as error:
-        words, mark = _yaml_words(error)
-        raise ConfigError(f"not YAML: {words}", path, mark.line + 1 if mark else None) from None
+        problem, mark = _yaml_words(error)
+        raise ConfigError(f"not YAML: {problem}", path, mark.line + 1 if mark else None) from None
     except yaml.reader.ReaderError as error:
         code, line = ord(text[error.position]), text.count("\n", 0, error.position) + 1
         raise ConfigError(f"has the control character U+{code:04X}; remove it", path, line) from None
@@ -428,18 +428,18 @@ def _models(
     model: type[BaseModel], location: tuple[int | str, ...]
 ) -> tuple[list[type[BaseModel]], list[type[BaseModel]]]:
     """Return the models on the way to *location*, from *model* on, and those that may be there: of a union, several."""
-    found, choice = [model], [model]
+    way, choice = [model], [model]
     for part in location:
-        field = found[-1].model_fields.get(str(part)) if len(choice) == 1 else None
+        field = way[-1].model_fields.get(str(part)) if len(choice) == 1 else None
         if field is not None:
             choice = _models_in(field.annotation) or choice
         elif len(choice) > 1:  # the tag or name that chooses a member of a union, after the index in a list
             tagged = [each for each in choice if str(part) in _tags(each)]
             choice = tagged or choice
         # else a mapping's key or a list's index: stay at this model
-        if len(choice) == 1 and choice[0] is not found[-1]:
-            found.append(choice[0])
-    return found, choice
+        if len(choice) == 1 and choice[0] is not way[-1]:
+            way.append(choice[0])
+    return way, choice
 
 
 def _tags(model: type[BaseModel]) -> tuple[str, ...]:

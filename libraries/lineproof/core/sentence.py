@@ -137,12 +137,12 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
         raise SentenceError(f"{hint}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
     left, comparison, right = parts
     left, pairs = _split_pairs(left)
-    words, asked, quantity, statistic = _parse_left_side(left.split(), catalogue, otherwise)
+    traffic_words, asked, quantity, statistic = _parse_left_side(left.split(), catalogue, otherwise)
     if comma := _NUMBER_WITH_COMMA.search(right):
         without_comma = comma[0].replace(",", "." if comma[0].count(",") == 1 else "")
         raise SentenceError(f"'{comma[0]}' has a comma; figures have a decimal point, as in '{without_comma}'")
     right, duration_sum = _split_for_time(right)
-    traffic = _traffic(sentence, catalogue.profile(words), asked, pairs)
+    traffic = _traffic(sentence, catalogue.profile(traffic_words), asked, pairs)
     figure = _RIGHT_SIDE.match(right)
     if not figure:
         raise SentenceError(f"'{right}' is not a figure with a unit; expected for example '95% line rate', '5 Mpps'")

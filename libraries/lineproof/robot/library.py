@@ -128,10 +128,10 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             with contextlib.suppress(OSError, ValueError):
                 print(f"lineproof: {in_words(error)}", file=sys.__stderr__, flush=True)
         with contextlib.suppress(*BREAKDOWN_ERRORS):  # nobody reads on, or what is on the disk cannot be read
-            words, stream = self._acceptance.last_words(), sys.__stdout__
+            summary, stream = self._acceptance.last_words(), sys.__stdout__
             if stream is not None:
                 encoding = stream.encoding or "utf-8"  # of LANG=C, say
-                print(words.encode(encoding, "backslashreplace").decode(encoding), end="", file=stream, flush=True)
+                print(summary.encode(encoding, "backslashreplace").decode(encoding), end="", file=stream, flush=True)
         # Python would take all that is imported apart: a tenth of a short run, before its memory goes as a whole
         gc.freeze()
 

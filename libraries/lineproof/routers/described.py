@@ -205,11 +205,11 @@ class Router:
     ) -> Iterator[tuple[Change, Words]]:
         """Yield what *entry* changes on the router as it is now, each once, with the words of its commands."""
         posix, contexts = self.description.is_posix, list(self.contexts(entry.for_, sides, frames, given))
-        looks = [entry.look.look(words, posix) if entry.look else None for words in contexts]
+        looks = [entry.look.look(context, posix) if entry.look else None for context in contexts]
         is_read, show = posix or not self._changes.rehearsing, functools.cache(self._commands.show)
         shown = [looked_up(self._commands, look, show) if look and is_read else () for look in looks]
         done = set[tuple[str, ...]]()
-        for words, look, values in zip(contexts, looks, shown, strict=True):
+        for context, look, values in zip(contexts, looks, shown, strict=True):
             do, undo = entry.do, entry.undo or entry.back
             if look is not None and values:
                 groups = self._before(entry, look, values)
@@ -217,13 +217,13 @@ class Router:
                     self._there.append(f"'{look.command}' showed {shortened(values[0]['value'])}")
                     continue
                 look = replace(look, former=groups["value"])
-                words = {**groups, **words, "former": look.former}
+                context = {**groups, **context, "former": look.former}
                 if look.former != NONE or not entry.undo:
                     do, undo = entry.over or do, entry.back
-            do, undo = (tuple(command_line(line, words, posix) for line in lines) for lines in (do, undo))
+            do, undo = (tuple(command_line(line, context, posix) for line in lines) for lines in (do, undo))
             if do not in done:
                 done.add(do)
-                yield Change(do, undo, look=look), words
+                yield Change(do, undo, look=look), context
 
     def _before(self, entry: DescribedChange, look: Look, values: Sequence[Words]) -> Words | None:
         """Return the groups of the value that *look* shows before the change; None: it is ours already.
@@ -272,17 +272,17 @@ class Router:
         for at, stack in enumerate(frames.tags):
             for place, side in enumerate(sides):
                 table = str(FIRST_TABLE + at)
-                words = {**side_words(side), "port": side.interface, "within": f"table {table}", "table": table}
-                words |= {"side": str(place), "fib": str(at + 1)}
+                context = {**side_words(side), "port": side.interface, "within": f"table {table}", "table": table}
+                context |= {"side": str(place), "fib": str(at + 1)}
                 link, tags = side.interface, list[str]()
                 for kind, vlan in stack:
                     protocol, letter = _PROTOCOLS[kind]
                     tags.append(f"{letter}{vlan}")
                     own = {"link": link, "vlan": str(vlan), "protocol": protocol, "tags": ".".join(tags)}
-                    words = {**words, **own, "unit": str(unit)}
-                    words["tag_interface"] = link = filled(self.description.tag_interface, words)
+                    context = {**context, **own, "unit": str(unit)}
+                    context["tag_interface"] = link = filled(self.description.tag_interface, context)
                     unit += 1
-                    yield side, words, len(tags) == len(stack)
+                    yield side, context, len(tags) == len(stack)
 
     def apply(self, pairs: Sequence[CommandPair]) -> None:
         """Run the commands of *pairs*; :meth:`withdraw`, or else :meth:`restore`, runs their opposites.
@@ -456,11 +456,11 @@ class Router:
             return ""
         if ":" in side.peer:
             described = self.description.ipv6.changes if self.description.ipv6 else ()
-            words: Words = {"interface": side.interface, "peer6": side.peer, "peer_mac": side.peer_mac.lower()}
+            context: Words = {"interface": side.interface, "peer6": side.peer, "peer_mac": side.peer_mac.lower()}
         else:
-            described, words = self.description.changes, side_words(side)
+            described, context = self.description.changes, side_words(side)
         lines = [change.do for change in described if any("{peer_mac" in line for line in change.do)]
-        return "; ".join(filled(line, words) for line in lines[0]) if lines else ""
+        return "; ".join(filled(line, context) for line in lines[0]) if lines else ""
 
     def clear(self) -> None:
         """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""

@@ -155,18 +155,18 @@ class Content:
 
         *lost*: the most frames that are missing among them, and their *share* of those that were sent.
         """
-        words, came = Counter[str](), defaultdict[Stream, list[tuple[bytes, _Flow]]](list)
+        wrong, came = Counter[str](), defaultdict[Stream, list[tuple[bytes, _Flow]]](list)
         for word, place in map(partial(self._compare, direction), frames):
-            words[word] += 1
+            wrong[word] += 1
             if place is not None:
                 came[place[0]].append(place[1:])
-        del words[""]
-        lost += words.total()
+        del wrong[""]
+        lost += wrong.total()
         for stream, those in came.items():
-            words[COPIES] += self._copies(stream, [flow for _, flow in those], lost, share)
+            wrong[COPIES] += self._copies(stream, [flow for _, flow in those], lost, share)
             # a router may take tags off or have its own, but of all frames
-            words[TAGS] += len(those) - max(Counter(tags for tags, _ in those).values())
-        return +words
+            wrong[TAGS] += len(those) - max(Counter(tags for tags, _ in those).values())
+        return +wrong
 
     def _copies(self, stream: Stream, turns: Sequence[_Flow], lost: int, share: float) -> int:
         """Return how many frames of *stream* came in the place of another flow's, by the order of their flows.

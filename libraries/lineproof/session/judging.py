@@ -440,8 +440,8 @@ def not_looked_at(trial: Trial, shares: Mapping[Ports, tuple[float, str]]) -> It
     for row in trial.outcome.directions:
         ports = row.tx_port, row.rx_port
         if ports in shares and ports not in known and f"{EXAMINED}{row.rx_port}" not in trial.outcome.readings:
-            share, words = shares[ports]
-            yield Problem(Fault.CHANGED, f"{words}; those of others were not looked at", share * row.offered, (ports,))
+            share, detail = shares[ports]
+            yield Problem(Fault.CHANGED, f"{detail}; those of others were not looked at", share * row.offered, (ports,))
 
 
 def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> Iterator[tuple[range, Problem]]:

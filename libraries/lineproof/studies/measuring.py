@@ -133,10 +133,10 @@ class _Measurement(ProcedureRun):
         def keep(sent: TrafficWords, trial: Trial) -> None:
             recorder.keep_trial(sent, trial, session)
 
-        words = study.traffic_of(step.row, step.variant)
-        super().__init__(session, lambda traffic: recorder.begin(str(step)), keep, words=words)
+        traffic_words = study.traffic_of(step.row, step.variant)
+        super().__init__(session, lambda traffic: recorder.begin(str(step)), keep, words=traffic_words)
         self.study, self.step, self.recorder = study, step, recorder
-        self.plan, self.row, self.sent_words = session.plan, study.measures[step.row], self.traffic(words)
+        self.plan, self.row, self.sent_words = session.plan, study.measures[step.row], self.traffic(traffic_words)
         self.link, self.line_pps = self.link_bps(self.sent_words), self.line(self.sent_words)
         self.line_figures = {LINE: self.line_pps, LINK: self.link} if self.row.is_rate else {}
 

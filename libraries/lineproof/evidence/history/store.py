@@ -275,8 +275,8 @@ def trend(points: Sequence[Point], by_release: bool = False) -> Document:
         parts.append(_table(group, series, by_release))
         for own in judged:
             for place, size in change_points([point.value for point in own]):
-                words, data = _change(own[place - 1], own[place], size)
-                parts.append(Items([words]))
+                text, data = _change(own[place - 1], own[place], size)
+                parts.append(Items([text]))
                 changes.append(data)
         sections.append(Section(f"{' '.join(filter(None, names))} on {testbed}, goal {goal}", parts))
         counts += map(len, judged)

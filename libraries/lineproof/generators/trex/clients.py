@@ -195,13 +195,13 @@ def fetch_client(login: Login, home: str, server: ServerFacts) -> Path:
     places = [home] if home else [f"/opt/trex/{version}", "/opt/trex"]
     try:
         with closing(Connection(login, "the TRex server's host").open()) as connection:
-            data, words, _ = connection.run(shlex.join(["sh", "-c", _PRINT_CLIENT, "sh", *places]), COPY_LIMIT)
+            data, errors, _ = connection.run(shlex.join(["sh", "-c", _PRINT_CLIENT, "sh", *places]), COPY_LIMIT)
     except (OSError, EOFError, paramiko.SSHException) as error:
         reason = str(error) or type(error).__name__
         raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
     if not data:
         tried = ", ".join(f"'{place}'" for place in places)
-        reason = shortened(" ".join(words.decode(errors="replace").split()))
+        reason = shortened(" ".join(errors.decode(errors="replace").split()))
         raise TestbedError(
             f"there is no TRex installation in {tried} at {login.address} that '{login.user}' may read (looked for"
             f" {CLIENT_PATH / CLIENT_FILE}{f'; it says: {reason}' if reason else ''}); expected its folder as"

@@ -153,13 +153,13 @@ class _RuntimeTrials:
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """Measure a trial whose reading covers *duration* s. Raises TestbedError, also if the router is silent."""
-        found, failed = list[Telemetry](), list[TestbedError]()
+        runtimes, failed = list[Telemetry](), list[TestbedError]()
 
         def during(wait: Callable[[float], None]) -> None:
             try:
                 self._instruments.clear_runtime()
                 wait(duration)
-                found.append(self._instruments.read_runtime())
+                runtimes.append(self._instruments.read_runtime())
             except TestbedError as error:  # of the router: the generator did not fail
                 failed.append(error)
 
@@ -169,13 +169,13 @@ class _RuntimeTrials:
         outcome = self._instruments.measure(load, sent, during)
         if failed:
             raise failed[0]
-        for telemetry in found:
+        for telemetry in runtimes:
             self._instruments.keep_runtime(telemetry)
         took = outcome.readings.get(DURING_READING, 0.0)
         # an answer that came late once need not make every later trial long
         self._spare = max(spare / 2, SPARE_LEAST + SPARE_FACTOR * (took - duration))
-        costs = packet_costs(found[0]) if found else ()
-        covered = found[0].since_clear if found else 0.0
+        costs = packet_costs(runtimes[0]) if runtimes else ()
+        covered = runtimes[0].since_clear if runtimes else 0.0
         unusable = _why_unusable(costs, covered, duration, took, outcome.duration)
         counts = {} if unusable else {**cost_readings(costs), **cost_figures([costs])}
         readings = {**outcome.readings, **counts, "runtime_seconds": covered}
