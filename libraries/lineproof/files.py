@@ -59,6 +59,11 @@ def read_text(path: Path, most: int) -> str:
         raise ConfigError(f"is not UTF-8 text (byte {error.start}); save it as UTF-8", path) from None
 
 
+def exists(path: Path) -> bool:
+    """Return whether there is a *path*; unlike `Path.exists` no error for a path that cannot be one."""
+    return os.path.exists(path)  # noqa: PTH110  (Path's raises)
+
+
 def is_folder(path: Path) -> bool:
     """Return whether *path* is one; unlike `Path.is_dir` no error for a path that cannot be one."""
     return os.path.isdir(path)  # noqa: PTH112  (Path's raises)

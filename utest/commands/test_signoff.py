@@ -11,6 +11,7 @@ import zlib
 from dataclasses import fields, replace
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,8 +138,8 @@ def test_each_promise_has_the_picture_that_the_log_has(tmp_path: Path):
 
 
 def test_each_line_about_the_router_says_where_it_comes_from(tmp_path: Path):
-    lines = {each.name: (f"line {number}",) for number, each in enumerate(fields(RouterSetUp))}
-    configuration = RouterSetUp(**{**lines, "prepare": "configure"})  # type: ignore[arg-type]
+    lines: dict[str, Any] = {each.name: (f"line {number}",) for number, each in enumerate(fields(RouterSetUp))}
+    configuration = RouterSetUp(**{**lines, "prepare": "configure"})
     shown = told(page(left_run(tmp_path, router_configuration=configuration)))
     _, _, settings = shown.partition("The router's settings, each with where it comes from")
     for name, words in WORDS["settings"].items():

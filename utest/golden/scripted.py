@@ -140,8 +140,8 @@ class ScriptedBench:
             gone = round(lost if abs(lost) >= 1 else lost * offered)
             tx, rx = (at, at ^ 1) if self.requirement.bidirectional else (2 * at, 2 * at + 1)
             came = offered - gone
-            held = {"backlog": of_way(trial.backlog, at), "foreign": of_way(trial.foreign, at)}
-            rows.append(DirectionCount(tx, rx, intended, offered, came, **held))  # type: ignore[arg-type]
+            held: dict[str, Any] = {"backlog": of_way(trial.backlog, at), "foreign": of_way(trial.foreign, at)}
+            rows.append(DirectionCount(tx, rx, intended, offered, came, **held))
             self.received[tx] += came if self.more.get("drops") else offered
             self.sent[rx] += offered if self.more.get("behind") else came - self.more.get("copies", 0)
             self.lost += gone

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -39,7 +40,8 @@ def await_end(runtime: Path, processes: Sequence[psutil.Process] = ()) -> None:
 def owner(code: str, *words: object, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A program that runs *code* in a session of its own, and the first line that it prints. To be ended inside."""
     env = environment({**variables, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     argv = [sys.executable, "-c", code, *map(str, words)]
-    with subprocess.Popen(argv, **pipes, text=True, env=env, cwd="/", start_new_session=True) as program:  # type: ignore[call-overload]
+    settings: dict[str, Any] = {"text": True, "env": env, "cwd": "/", "start_new_session": True}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **settings) as program:
+        assert program.stdout is not None
         yield program, program.stdout.readline().strip()

@@ -83,12 +83,12 @@ def router(
     def measure(load: Load, seconds: float) -> Outcome:
         intended = round(load.pps * seconds)
         offered = round(load.pps * seconds * sent)
-        fields = {name: value(offered) if callable(value) else value for name, value in counts.items()}
+        fields: dict[str, Any] = {name: value(offered) if callable(value) else value for name, value in counts.items()}
         ways = [
             DirectionCount(way, way ^ 1, intended, offered, round(offered * (1 - share)))
             for way, share in enumerate(lost or (0.0,))
         ]
-        directions = tuple(replace(way, **fields) for way in ways)  # type: ignore[arg-type]
+        directions = tuple(replace(way, **fields) for way in ways)
         latency = (
             () if probes is None else tuple(replace(probes, tx_port=r.tx_port, rx_port=r.rx_port) for r in directions)
         )

@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from lineproof.evidence.document import as_csv, as_text
 from lineproof.evidence.records import MeasurementRecord
@@ -66,7 +67,7 @@ def measurements(
         if step.row != row or step.variant not in left:
             continue
         value = next(left[step.variant], None)
-        fields = {
+        fields: dict[str, Any] = {
             "run": "20261123T120000Z-abcdef",
             "simulated": True,
             "study": study.study,
@@ -85,7 +86,7 @@ def measurements(
             "ended": 2.0,
             "figures": {LINE: 14.88e6, LINK: 10e9, **figures},
         }
-        records.append(MeasurementRecord(**{**fields, **more}))  # type: ignore[arg-type]  # as the dataclass has them
+        records.append(MeasurementRecord(**{**fields, **more}))
     return records
 
 

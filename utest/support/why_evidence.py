@@ -50,9 +50,9 @@ def qdisc(name: str, frames: int = LOST, **more: Any) -> Ledger:
     return dropped(QDISC_DROPS, Stage.LEAVING, f"its queueing discipline {name}", frames, **more)
 
 
-def load(*busy: float, asked: float = OFFERED, **more: object) -> UnderLoad:
+def load(*busy: float, asked: float = OFFERED, **more: Any) -> UnderLoad:
     workers = tuple(WorkerLoad(f"w{number}", share, 1e6 * share) for number, share in enumerate(busy))
-    return replace(UnderLoad(asked, asked, FORWARDED, workers), **more)  # type: ignore[arg-type]
+    return replace(UnderLoad(asked, asked, FORWARDED, workers), **more)
 
 
 def cpus(*rows: tuple[float, float, float, float | None], **more: Any) -> UnderLoad:
@@ -61,8 +61,8 @@ def cpus(*rows: tuple[float, float, float, float | None], **more: Any) -> UnderL
     return UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=shares, **more)
 
 
-def facts(placement: tuple[Placement, ...] = SPREAD, **more: object) -> RouterFacts:
-    return replace(RouterFacts(placement=placement), **more)  # type: ignore[arg-type]
+def facts(placement: tuple[Placement, ...] = SPREAD, **more: Any) -> RouterFacts:
+    return replace(RouterFacts(placement=placement), **more)
 
 
 def on(*names: str, of: str = "a", **more: Any) -> RouterFacts:
@@ -70,5 +70,5 @@ def on(*names: str, of: str = "a", **more: Any) -> RouterFacts:
     return facts(tuple(Placement(of, queue, name) for queue, name in enumerate(names)), **more)
 
 
-def nic(**more: object) -> NicFacts:
-    return replace(NicFacts("a"), **more)  # type: ignore[arg-type]
+def nic(**more: Any) -> NicFacts:
+    return replace(NicFacts("a"), **more)

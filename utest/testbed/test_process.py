@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -26,9 +27,9 @@ pytestmark = pytest.mark.slow
 READY = 'print(\'{"ready": true, "port": 7}\', flush=True)'
 
 
-def started(folder: Path, code: str, **more: object) -> TestbedProcess:
+def started(folder: Path, code: str, **more: Any) -> TestbedProcess:
     argv = (sys.executable, "-c", f"import json, sys, time; line = sys.stdin.readline(); {code}")
-    return TestbedProcess("child", argv, folder / "log", {"a": 1}, **more)  # type: ignore[arg-type]
+    return TestbedProcess("child", argv, folder / "log", {"a": 1}, **more)
 
 
 @pytest.mark.parametrize(

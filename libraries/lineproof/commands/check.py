@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ from ..ceilings import read_cards
 from ..core.goal import read_goal
 from ..core.traffic.catalogue import Catalogue
 from ..errors import ConfigError, LineproofError, TestbedError
-from ..files import is_folder, place
+from ..files import exists, is_folder, place
 from ..generators.kinds import generator_kind
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..project import KINDS, Project, listed
@@ -99,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 def require_suites(paths: Iterable[Path]) -> None:
     """Raise ConfigError unless each of *paths* is a suite, or a folder with some."""
     for path in paths:
-        if not os.path.exists(path):  # noqa: PTH110  (no error for what cannot be a path)
+        if not exists(path):
             raise ConfigError("there is no such suite or folder", path)
         if not _has_suite(path):
             raise ConfigError("holds no suite; expected a file *.robot, or a folder with some", path)

@@ -28,7 +28,7 @@ from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from paramiko.pkey import PublicBlob
 
 from ..errors import TestbedError
-from ..files import write_whole
+from ..files import exists, write_whole
 from .folders import ELSEWHERE
 from .login import Login
 
@@ -85,7 +85,7 @@ def _content(path: Path, who: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         # a path of no file is shown as far as it exists: the rest may be the secret itself, put in its place
-        known = next(each for each in (path, *path.parents) if os.path.exists(each))  # noqa: PTH110  (no error for what cannot be a path)
+        known = next(each for each in (path, *path.parents) if exists(each))
         inside = "" if known == path else "in "
         raise TestbedError(f"the key for {who} cannot be read ({error.strerror}: {inside}'{known}'); {_FIX}") from None
 
