@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from unittest import mock
@@ -67,7 +66,6 @@ def texts() -> dict[str, str]:
     return simulated | {name: _stable(text, *VARYING) for name, text in (*_of_made_runs(), *_of_project())}
 
 
-@cache
 def _suite(name: str) -> Path:
     """Return the suite *name* in the scratch folder. Kept as a text, for its resource has no fixed place."""
     path = scratch() / f"{name}.robot"

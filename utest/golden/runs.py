@@ -47,15 +47,21 @@ def scratch() -> Path:
     return Path(_scratch().name)
 
 
-@cache
+def forget() -> None:
+    """Remove all that this process ran, so that a test that is repeated runs it anew."""
+    _scratch().cleanup()
+    _scratch.cache_clear()
+
+
 def run_of(suite: Path, *options: str) -> Path:
     """Return the folder that the run of *suite* left, with Robot's *options*. It runs once in each process.
 
     Robot's own output is in ``out`` beside the folder of results. Raises RuntimeError if there is not one run.
     """
     folder = scratch() / "-".join([suite.stem, *options]).replace(":", "-")
-    folder.mkdir()
-    robot_run.start(folder, suite, *options).wait(300)
+    if not folder.exists():
+        folder.mkdir()
+        robot_run.start(folder, suite, *options).wait(300)
     made = [path.parent for path in (folder / "results").glob("*/environment.json")]
     if len(made) != 1:
         raise RuntimeError(f"{suite}: expected one run, not {len(made)}:\n{(folder / 'console.txt').read_text()}")

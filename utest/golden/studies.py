@@ -8,7 +8,6 @@ Of each study one block with goal ``quick``, as all blocks would take an hour of
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import yaml
@@ -39,19 +38,21 @@ def names() -> list[str]:
     return [path.stem for path in files if "testbed" not in yaml.safe_load(path.read_text(encoding="utf-8"))]
 
 
-@cache
 def run_of(name: str) -> Path:
     """Return the folder that the run of a study left. It runs once in each process.
 
     Raises RuntimeError if there is not one run.
     """
     folder = scratch() / name
-    folder.mkdir()
-    options = ("--goal", "quick", "--repeats", "1", "--results", str(folder / "results"))
-    done = programs().run([PROGRAM[-1], "study", "run", name, *options], environment(folder), ROOT, limit=3600)
+    said = ""
+    if not folder.exists():
+        folder.mkdir()
+        options = ("--goal", "quick", "--repeats", "1", "--results", str(folder / "results"))
+        done = programs().run([PROGRAM[-1], "study", "run", name, *options], environment(folder), ROOT, limit=3600)
+        said = f"\n{done.stdout}{done.stderr}"
     made = [path.parent for path in (folder / "results").glob("*/study.html")]
     if len(made) != 1:
-        raise RuntimeError(f"{name}: expected one run, not {len(made)}:\n{done.stdout}{done.stderr}")
+        raise RuntimeError(f"{name}: expected one run, not {len(made)}{said}")
     return made[0]
 
 
