@@ -133,12 +133,15 @@ def read(kind: type[Record], data: Mapping[str, Any]) -> Record:
     ("change", "words"),
     [
         ({"schema": "lineproof.trial/5"}, "'schema' is 'lineproof.trial/5'; expected 'lineproof.trial/4'"),
-        ({"requirement": True}, "requirement: "),
+        ({"requirement": True}, "requirement: expected a whole number (got True)"),
+        ({"trial.number": -1}, "trial.number: expected at least 0 (got -1)"),
         ({"trial.outcome.load.pps": 0}, "trial.outcome.load"),
-        ({"trial.outcome.directions": [3]}, "trial.outcome.directions[0]: "),
-        ({"trial.problems": [{"fault": "GREMLINS", "detail": ""}]}, "trial.problems[0].fault: "),
+        ({"trial.outcome.directions": [3]}, "trial.outcome.directions[0]: expected keys below it, as 'name: value'"),
+        ({"trial.outcome.directions": [{}]}, "trial.outcome.directions[0].tx_port is missing"),
+        ({"trial.outcome.elapsed": "x"}, "trial.outcome.elapsed: expected a number (got 'x')"),
+        ({"trial.problems": [{"fault": "GREMLINS", "detail": ""}]}, "trial.problems[0].fault: expected 'UNDER_OFFERED'"),
         ({"trial.seconds.low": 2.0}, "trial.seconds: "),
-        ({"trial.outcome.another": 1}, "trial.outcome.another: "),
+        ({"trial.outcome.another": 1}, "trial.outcome.another: expected another key; this one is not known here"),
     ],
 )
 def test_a_bad_trial_is_refused_with_what_is_wrong(change: Mapping[str, Any], words: str) -> None:

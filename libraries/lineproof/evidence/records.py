@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from ..config import value_problem
 from ..core.bounds import UNKNOWN, Bounds
 from ..core.doubts import OwnPart
 from ..core.goal import Goal
@@ -89,10 +90,14 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def _first_misfit(error: ValidationError) -> str:
-    """Return what is wrong first, as ``trial.outcome.directions[0].lost: Input should be a valid integer``."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    return shortened(f"{where.removeprefix('.')}: {first['msg']}")
+    """Return what is wrong first, as ``trial.outcome.directions[0].lost: expected a whole number (got 'x')``."""
+    first = error.errors(include_url=False)[0]
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")
+    if first["type"].startswith("missing"):
+        return shortened(f"{where} is missing")
+    value = first["input"]
+    got = "" if value is None or isinstance(value, list | dict) else f" (got {shortened(repr(value), 60)})"
+    return shortened(f"{where}: {value_problem(first, hidden=not got)}{got}")
 
 
 @dataclass(frozen=True)
