@@ -88,7 +88,9 @@ def run(tmp_path: Path) -> Path:
             counts = {"before": {}, "after": after}
             # frames that came back are looked at in the last trial
             seen = {"examined.1": 1000.0} if count == 6 else {}
-            measured = replace(one.trial, outcome=replace(one.trial.outcome, counters=counts, readings=seen))
+            began = one.trial.outcome.started + 100 * number
+            outcome = replace(one.trial.outcome, counters=counts, readings=seen, started=began)
+            measured = replace(one.trial, outcome=outcome)
             evidence = "misses" if any(losses) else "keeps"
             named: dict[str, Any] = {"requirement": number, "sentence": sentence, "test": "T"}
             folder.add(replace(one, trial=measured, evidence=evidence, **named))
@@ -123,34 +125,60 @@ def longer_trials(records: list[dict[str, Any]]) -> None:
     goal["text"] = goal["text"].replace("final_trial_duration: 1", "final_trial_duration: 2")
 
 
+def begun_at_once(records: list[dict[str, Any]]) -> None:
+    records[1]["trial"]["outcome"]["started"] = records[0]["trial"]["outcome"]["started"] + 0.01
+
+
 @pytest.mark.parametrize(
     ("file", "edit", "states", "says"),
     [
-        ("requirements", lambda kept: kept[1].update(verdict="PASS"), "same DIFFERS same", ""),
+        ("requirements.jsonl", lambda kept: kept[1].update(verdict="PASS"), "same DIFFERS same", ""),
         (
-            "trials",
+            "trials.jsonl",
             more_frames,
             "same SUSPECT same",
             "trial 1 says that 6000000 frames were received, and its counters",
         ),
-        ("trials", fewer_frames_and_counters, "DIFFERS same same", ""),
+        ("trials.jsonl", fewer_frames_and_counters, "DIFFERS same same", ""),
         (
-            "inputs",
+            "inputs.jsonl",
             longer_trials,
             "UNKNOWN UNKNOWN UNKNOWN",
             "trial 1 is one of 2 s at 4 Mpps now, and the recorded one",
         ),
-        ("trials", lambda kept: kept.pop(0), "SUSPECT same same", "names 6 trials, and trials.jsonl has others"),
-        ("trials", lambda kept: kept.__delitem__(slice(2, 6)), "UNKNOWN same same", "needs more than the 2 recorded"),
-        ("readings", lambda kept: kept.pop(0), "UNKNOWN same same", "no reading of the router was recorded: before"),
-        ("requirements", lambda kept: kept[0]["goal"].update(risk=0.04), "SUSPECT same same", "has other terms"),
-        ("requirements", lambda kept: kept.pop(), "same same", f"has no verdict of '{BOTH}' (T), which has trials"),
+        ("trials.jsonl", lambda kept: kept.pop(0), "SUSPECT same same", "names 6 trials, and trials.jsonl has others"),
+        (
+            "trials.jsonl",
+            lambda kept: kept.__delitem__(slice(2, 6)),
+            "UNKNOWN same same",
+            "needs more than the 2 recorded",
+        ),
+        (
+            "readings.jsonl",
+            lambda kept: kept.pop(0),
+            "UNKNOWN same same",
+            "no reading of the router was recorded: before",
+        ),
+        ("requirements.jsonl", lambda kept: kept[0]["goal"].update(risk=0.04), "SUSPECT same same", "has other terms"),
+        (
+            "requirements.jsonl",
+            lambda kept: kept.pop(),
+            "same same",
+            f"has no verdict of '{BOTH}' (T), which has trials",
+        ),
+        ("trials.jsonl", begun_at_once, "same same same", "has trial 1 of sentence 1 and trial 2 of sentence 1 at the"),
+        (
+            "environment.json",
+            lambda kept: kept[0].update(simulated=False),
+            "same same same",
+            "it is not simulated, and",
+        ),
     ],
 )
 def test_an_edited_record_that_was_sealed_again_is_believed_by_nobody(
     run: Path, file: str, edit: Callable[[list[dict[str, Any]]], object], states: str, says: str
 ) -> None:
-    change_records(run / f"{file}.jsonl", edit)
+    change_records(run / file, edit)
     found = rejudge(read_run(run))
     assert found.same == states.split().count("same")
     assert " ".join(item.state for item in found.sentences) == states

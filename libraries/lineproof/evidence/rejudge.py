@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ from ..units import counted, si
 from .inputs import read_kept_plan, word_not_sent
 from .records import RequirementRecord
 from .run import RecordedRun, read_run
-from .run_files import REQUIREMENTS, TRIALS
+from .run_files import ENVIRONMENT_FILE, REQUIREMENTS, TRIALS
 from .summary import unfinished_sentences
 
 SAME_LOAD = 1e-4
@@ -190,7 +190,7 @@ class RejudgedSentence:
 
 @dataclass(frozen=True, slots=True)
 class RejudgedRun:
-    """All sentences of a run. ``changed``: which verdicts it lacks, in words."""
+    """All sentences of a run. ``changed``: which verdicts it lacks, and what no run can leave, in words."""
 
     run: RecordedRun
     sentences: tuple[RejudgedSentence, ...]
@@ -211,9 +211,24 @@ def rejudge(run: RecordedRun) -> RejudgedRun:
         for test, sentence in lacking
         if sentence != environment.interrupted
     )
-    return RejudgedRun(
-        run, tuple(_rejudged(RecordedBench(run, plan, record)) for record in run.requirements), (*changed,)
+    sentences = tuple(_rejudged(RecordedBench(run, plan, record)) for record in run.requirements)
+    return RejudgedRun(run, sentences, (*changed, *_impossible(run)))
+
+
+def _impossible(run: RecordedRun) -> Iterator[str]:
+    """Yield what no run can leave: two trials at one time, and a simulation that calls itself none."""
+    if run.simulated and not run.environment.simulated:
+        yield f"{ENVIRONMENT_FILE} says that it is not simulated, and other signs in it or beside it that it is"
+    # by a clock that was set back in a trial nobody knows when it was
+    timed = (
+        one for one in run.trials if not one.trial.run and all(p.fault is not Fault.CLOCK for p in one.trial.problems)
     )
+    for one, other in pairwise(sorted(timed, key=lambda record: record.trial.outcome.started)):
+        outcome = one.trial.outcome
+        if other.trial.outcome.started < outcome.started + outcome.elapsed / run.environment.clock_speed:
+            both = [f"trial {each.trial.number} of sentence {each.requirement}" for each in (one, other)]
+            yield f"{TRIALS} has {' and '.join(both)} at the same time"
+            return
 
 
 def confirmed(run: RecordedRun) -> RecordedRun:
