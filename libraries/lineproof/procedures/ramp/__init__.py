@@ -158,7 +158,7 @@ def ramp(
             Column("offered", "frames/s"): figure(step.offered_pps),
             Column("forwarded", "frames/s"): figure(step.forwarded_pps),
             Column("lost"): percent(step.loss_ratio),
-            Column("", left=True): "behind" if step.behind else "",
+            Column("router is", left=True): "behind" if step.behind else "",
         }
         for step in done
     ]
