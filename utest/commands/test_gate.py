@@ -118,6 +118,11 @@ def test_an_execution_of_several_suites_is_one_name(
         main(["gate", "2026"])
     answer(capsys, LATER, "--tag", "both")
     assert answer(capsys, ID, "--baseline", "both")[1].startswith("PASS: 2 PASS, ")
+    # the results of another pipeline lie beside those that have the tag
+    monkeypatch.chdir("/")
+    shutil.copytree(tmp_path / "results" / ID, tmp_path / "another" / ID)
+    assert main(["gate", str(tmp_path / "another"), "--baseline", "both"]) == 2
+    assert f"{tmp_path}/results/{LATER}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [("gate", "{}", "--baseline"), ("gate", "{}"), ("summary", "{}")])

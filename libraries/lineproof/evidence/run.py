@@ -322,8 +322,8 @@ def find_runs(name: str, beside: Path | None = None, having: str = REQUIREMENTS)
     """Return the folders of the runs that *name* stands for; *beside*: the folder of results to look in first.
 
     A folder is the run in it, or, if it is a folder of results, the runs of its newest execution that has ended and
-    whose file *having* is not empty in one of them; without such a one, of its newest. Else a tag; else the beginning
-    of the ids of one execution's runs. Raises ConfigError.
+    whose file *having* is not empty in one of them; without such a one, of its newest. Else a tag, also one in a folder
+    of results beside those; else the beginning of the ids of one execution's runs. Raises ConfigError.
     """
     path = Path(name)
     if is_folder(path):
@@ -331,11 +331,11 @@ def find_runs(name: str, beside: Path | None = None, having: str = REQUIREMENTS)
         ended = [run for run, runs in executions.items() if _has_ended(runs, having)]
         return executions[max(ended or executions)] if executions else (path,)
     if path.parent.name == BASELINES and path.is_file():
-        return _tagged(path.parent.parent, path.name)
+        return _tagged(path)
     places = [place for place in (beside, Path("results")) if place is not None and is_folder(place)]
     for place in places if _TAG.fullmatch(name) else ():
         if os.path.lexists(place / BASELINES / name):
-            return _tagged(place, name)
+            return _tagged(place / BASELINES / name)
         begun = [runs for run, runs in _executions(place).items() if run.startswith(name)]
         if len(begun) > 1:
             raise ConfigError(f"{len(begun)} executions in {place} begin with '{name}'; expected more of the id")
@@ -343,6 +343,9 @@ def find_runs(name: str, beside: Path | None = None, having: str = REQUIREMENTS)
             return begun[0]
         if _RUN_ID.fullmatch(name) and is_folder(place / name):
             return (place / name,)
+        # the folders of results of a CI's pipelines lie side by side
+        if len(tags := [*place.resolve().parent.glob(f"*/{BASELINES}/{name}")]) == 1:
+            return _tagged(tags[0])
     where = " and ".join(map(str, places)) or "results (there is none here)"
     expected = "the folder of a run, the beginning of its id, or a tag that 'lineproof gate RUN --tag NAME' gave"
     problem = f"'{shortened(name)}' is no run, no tag and no beginning of a run's id in {where}"
@@ -386,9 +389,9 @@ def _has_ended(runs: Sequence[Path], having: str) -> bool:
     return is_closed and any((run / having).is_file() and (run / having).stat().st_size for run in runs)
 
 
-def _tagged(results: Path, name: str) -> tuple[Path, ...]:
-    """Return the runs of the tag *name*, if they are those that were tagged."""
-    path, runs = results / BASELINES / name, []
+def _tagged(path: Path) -> tuple[Path, ...]:
+    """Return the runs of the tag that is the file *path*, if they are those that were tagged."""
+    results, runs = path.parents[1], []
     for number, line in enumerate(read_text(path, 64 << 10).splitlines() or [""], 1):
         match = _LINE.fullmatch(line)
         if match is None:
