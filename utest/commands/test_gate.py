@@ -327,8 +327,11 @@ def test_a_trial_without_an_upper_bound_is_not_left_out():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"ports": (GeneratorPort(0, "", 25e9, True, "net_ice"),)}, "other generator: "),
-        ({"goal": QUICK.model_copy(update={"risk": 0.04})}, "other risk of goal 'quick': 0.05 → 0.04"),
+        (
+            {"ports": (GeneratorPort(0, "", 25e9, True, "net_ice"),)},
+            "generator's port was '' and is 'net_ice at 25 Gbit/s'",
+        ),
+        ({"goal": QUICK.model_copy(update={"risk": 0.04})}, "goal risk was '0.05' and is '0.04'"),
     ],
 )
 def test_runs_by_other_ports_or_terms_are_not_comparable(tmp_path: Path, changes: Any, words: str):

@@ -8,6 +8,7 @@ sentences. Both are proven worse where the change lies beyond what is allowed, a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -22,6 +23,7 @@ from ..units import counted
 from ..visible import one_line, visible
 from .document import Cell, Column, Document, Facts, Folded, Items, Mark, Note, Part, Section, verdict_cell
 from .records import MarginRecord, code_text
+from .resume import differences, identity
 from .run import RecordedRun
 from .run_files import MANIFEST_FILE
 from .summary import (
@@ -43,7 +45,7 @@ MARGIN_REMEDY = "run without -v MARGIN:off"
 BASELINE = "the baseline"
 
 EXIT_STATUS = {Ruling.FAIL: 1, Ruling.INCONCLUSIVE: 2, Ruling.PASS: 0}
-"""The facts of each answer that a reader must see first; a FAIL is the router's fault, or worse than the baseline."""
+"""The exit status of each answer, that which a reader must see first before the others."""
 
 
 class Proven(Enum):
@@ -247,12 +249,12 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
     couples, alone = _paired(baseline, runs, lambda run: "" if only_two else suite_of(run))
     alone += [new for old, new in couples if baseline and old is None]
     problems = [f"only one side has a run of suite '{suite_of(run)}': {run.path.name}" for run in alone]
-    pairs, differences = list[ComparedRuns](), list[str]()
+    pairs, others = list[ComparedRuns](), list[str]()
     for old, new in couples:
         name, earlier, unlike = new.path.name, sentence_rows(old) if old else (), _unclosed(new)
         if old is not None:
-            unlike += _unclosed(old) + [f"other {change}" for change in _changed(_identity(old), _identity(new))]
-            differences += _changed(_circumstances(old), _circumstances(new))
+            apart, other = _apart(old, new)
+            unlike, others = [*unlike, *_unclosed(old), *apart], [*others, *other]
         rows, missing = _paired(earlier, sentence_rows(new), lambda row: (row.record.test, row.record.sentence))
         if old is not None and len(missing) == len(earlier):
             both, missing = f"{old.path.name} and {name}", []
@@ -265,7 +267,7 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
         problems += [f"'{each.sentence}' ({each.test}) of the baseline was not judged in {name}" for each in lost]
     if not any(pair.sentences for pair in pairs):
         problems.append("no sentence was judged")
-    compared = RunComparison(pairs, rule, problems, differences)
+    compared = RunComparison(pairs, rule, problems, others)
     compare_sentences(compared.sentences, rule)
     return compared
 
@@ -351,8 +353,8 @@ def _why_not(sentence: ComparedSentence) -> str:
     demands = [(replace(record.requirement, sentence=""), record.load_pps, record.link_bps) for record in (old, new)]
     if demands[0] != demands[1]:
         return "the same words demand something else: other traffic, threshold or link speed"
-    if other := _changed(_goal(old.goal), _goal(new.goal)):
-        return f"other {'; '.join(other)}"
+    if other := differences(_terms(old.goal), _terms(new.goal)):
+        return "; ".join(other)
     if "INCONCLUSIVE" in (old.verdict, new.verdict):
         return "INCONCLUSIVE proves nothing"
     sides = {BASELINE: before, "the run": after}
@@ -395,38 +397,25 @@ def _tested(run: RecordedRun) -> str:
     return f"{suite_of(run)}, {' '.join(filter(None, tested))}{goal}"
 
 
+def _terms(goal: Goal) -> dict[str, object]:
+    return {f"goal {name}": term for name, term in goal.model_dump(exclude={"about"}).items()}
+
+
+_MUST_BE_SAME = re.compile(r"(testbed|platform|software|generator\.server|generator's \w+|goal( \w+)?) (was|has) ")
+"""Begins what makes runs incomparable. The router's own versions may be others: they are what is tried."""
+
+
+def _apart(old: RecordedRun, new: RecordedRun) -> tuple[list[str], list[str]]:
+    """Return why two runs are not comparable, and what else is not the same in them."""
+    lines = differences(*map(_identity, (old, new)))
+    return list(filter(_MUST_BE_SAME.match, lines)), [line for line in lines if not _MUST_BE_SAME.match(line)]
+
+
 def _identity(run: RecordedRun) -> Mapping[str, object]:
-    """Return what must be the same. The router's own versions are what may differ: they are what is tried."""
-    known, card = run.environment, run.environment.generator_card.get("card")
-    ports = {f"{port.driver} at {port.speed_bps} bit/s" for port in known.ports}
-    generator = known.versions.get("generator.server", "not known"), *sorted(ports), card
-    return {
-        "testbed": f"{known.testbed} (SIMULATED)" if run.simulated else known.testbed,
-        "platform": f"{known.platform} with {known.software}",
-        "generator": ", ".join(str(part) for part in generator if part),
-        **(_goal(known.goal) if known.goal else {}),
-    }
-
-
-def _goal(goal: Goal) -> dict[str, object]:
-    """Return the goal's name and its terms, by words that no other goal has."""
-    terms = goal.model_dump(exclude={"goal", "about"})
-    return {"goal": goal.goal, **{f"{term} of goal '{goal.goal}'": value for term, value in terms.items()}}
-
-
-def _circumstances(run: RecordedRun) -> Mapping[str, object]:
-    """Return what may differ, and is told: versions, the code that judged, the beginnings of the files' sums."""
-    known = run.environment
-    return {
-        **{name: known.versions[name] for name in sorted(known.versions) if name != "generator.server"},
-        "Lineproof": code_text(known.code),
-        **{name: str(digest)[:12] for name, digest in known.fingerprints.items()},
-    }
-
-
-def _changed(then: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """Return what is not *now* as it was *then*, but for what only one Lineproof knows."""
-    return [f"{name}: {was} → {now[name]}" for name, was in then.items() if name in now and now[name] != was]
+    # what the router reports of itself, its versions have too
+    known = identity(replace(run.environment, router_facts=None))
+    testbed = f"{known.pop('testbed')}{' (SIMULATED)' if run.simulated else ''}"
+    return {"testbed": testbed, **known, "simulated": "", "Lineproof": code_text(run.environment.code)}
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------
@@ -449,8 +438,13 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
     heading = figure_heading(sentence.after for sentence in sentences)
     messages = [Folded.of(each.after.record.outcome) for each in sentences if each.after.record.counts_as != "PASS"]
     simulated = any(run.simulated for pair in compared.pairs for run in (pair.before, pair.after) if run)
+    facts = {
+        name if name == "rule" or len(compared.pairs) == 1 else f"{name} {number}": words
+        for number, pair in enumerate(compared.pairs, 1)
+        for name, words in _facts(pair, compared.rule).items()
+    }
     parts: list[Part] = [
-        Facts(_facts(compared)),
+        Facts(facts),
         *(Note(f"NOT DECIDED: {problem}", strong=True) for problem in problems),
         Items([f"differs: {difference}" for difference in compared.differences]),
         Items([f"note: {note}" for note in notes]),
@@ -474,15 +468,12 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
     return Document(title, [Section("", parts), last], simulated, data)
 
 
-def _facts(compared: RunComparison) -> dict[str, str]:
-    """Return where the runs are, what was tested, and the rule. Of a baseline: what no other line says."""
-    facts = dict[str, str]()
-    for number, pair in enumerate(compared.pairs, 1):
-        place = f" {number}" if len(compared.pairs) > 1 else ""
-        facts |= {f"tested{place}": _tested(pair.after), f"run{place}": str(pair.after.path)}
-        if old := pair.before:
-            other_suite = "" if suite_of(old) == suite_of(pair.after) else f": {suite_of(old)}"
-            facts |= {f"baseline{place}": f"{old.path}{other_suite}", "rule": str(compared.rule)}
+def _facts(pair: ComparedRuns, rule: ComparisonRule) -> dict[str, str]:
+    """Return what was tested, where the run is, and beside a baseline what no other line says of it, and the *rule*."""
+    facts = {"tested": _tested(pair.after), "run": str(pair.after.path)}
+    if old := pair.before:
+        other_suite = "" if suite_of(old) == suite_of(pair.after) else f": {suite_of(old)}"
+        facts |= {"baseline": f"{old.path}{other_suite}", "rule": str(rule)}
     return facts
 
 
@@ -496,10 +487,8 @@ def junit(compared: RunComparison) -> bytes:
     for pair in compared.pairs:
         simulated = " (SIMULATED)" if pair.after.simulated else ""
         suite = ElementTree.SubElement(root, "testsuite", name=visible(f"{suite_of(pair.after)}{simulated}"))
-        facts = {"tested": _tested(pair.after), "run": str(pair.after.path)}
-        facts |= {"baseline": str(pair.before.path), "rule": str(compared.rule)} if pair.before else {}
         properties = ElementTree.SubElement(suite, "properties")
-        for name, value in facts.items():
+        for name, value in _facts(pair, compared.rule).items():
             ElementTree.SubElement(properties, "property", name=name, value=visible(value))
         for sentence in pair.sentences:
             record = sentence.after.record

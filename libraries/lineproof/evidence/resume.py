@@ -17,6 +17,7 @@ from ..core.trial import Fault, Problem, unended
 from ..core.verdict import ENDED_EARLY, Try
 from ..errors import BREAKDOWN_ERRORS, ConfigError
 from ..session.plan import Plan
+from ..units import si
 from .inputs import input_files
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun, find_runs, read_run
@@ -90,32 +91,37 @@ def _weighed(one: TrialRecord, record: RequirementRecord | None, run_id: str) ->
 
 def why_apart(before: EnvironmentRecord, now: EnvironmentRecord) -> list[str]:
     """Return why trials of the run *before* are no evidence together with those of *now*; empty: they are."""
-    return differences(_identity(before), _identity(now))
+    return differences(identity(before), identity(now))
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return what is not *now* as it was *then*, in words; of what is long, as sums of files, that it has changed."""
     lines = []
-    for name in [name for name in {**then, **now} if then.get(name) != now.get(name)]:
+    changed = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+    # another goal has other terms
+    for name in [name for name in changed if "goal" not in changed or not name.startswith("goal ")]:
         both = then.get(name, "unknown"), now.get(name, "unknown")
         is_short = all(isinstance(value, str | float | int) and len(str(value)) < 50 for value in both)
         lines.append(f"{name} was '{both[0]}' and is '{both[1]}'" if is_short else f"{name} has changed")
     return lines
 
 
-def _identity(record: EnvironmentRecord) -> dict[str, Any]:
+def identity(record: EnvironmentRecord) -> dict[str, Any]:
     """Return all by which goal, router and generator are the same ones, by what people call it."""
     data = record.to_json()
-    known = {name: data[name] for name in _NAMES}
     # a goal's keys are compared one by one
     files = {name: value for name, value in record.fingerprints.items() if not name.startswith("file goals/")}
+    ports = ", ".join(sorted(f"{port.driver} at {si(port.speed_bps, 'bit/s')}" for port in record.ports))
     parts = (
+        ("", {name: data[name] for name in _NAMES}),
         ("goal", data["goal"]),
         ("", files),
         ("router's", data["router_configuration"]),
         ("router's", data["router_facts"]),
+        ("generator's", {"port": ports, "card": record.generator_card.get("card") or "unknown"}),
         ("", data["versions"]),
     )
+    known: dict[str, Any] = {}
     for of, values in parts:
         named = {name: value for name, value in (values or {}).items() if name not in _INCIDENTAL}
         known |= {name if name == of else f"{of} {name}".strip(): value for name, value in named.items()}
