@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -342,32 +342,27 @@ def _another_verdict(asked: AskedSentence, plan: Plan, benches: Sequence[Recorde
         hint = "platform, ports and traffic words are those of the run, as its folder has them"
         raise SentenceError(f"{complaint}\n({hint})") from None
     promise = requirement.promise(plan.goal, plan.load_for(requirement), plan.link_bps(requirement.pairs))
-    same, other = list[RecordedBench](), list[RecordedBench]()
+    same, other = list[tuple[RecordedBench, Verdict]](), list[tuple[RecordedBench, Verdict]]()
     for bench in (bench for bench in benches if _traffic(bench.record.requirement) == _traffic(requirement)):
         is_same = math.isclose(bench.record.load_pps, promise.load_pps, rel_tol=SAME_LOAD)
-        (same if is_same else other).append(bench)
-    why = ""
-    for sources in (same, other if requirement.quantity.threshold_is_load else ()):
-        judged = [(bench, _judged(bench, requirement)) for bench in sources]
-        for ruling, (bench, verdict) in product((Ruling.FAIL, Ruling.PASS), judged):
+        if is_same or requirement.quantity.threshold_is_load:
+            (same if is_same else other).append((bench, _judged(bench, requirement)))
+    for sources in (same, other):
+        # a router carries no load of which another sentence's trials show that it does not
+        fails_at = min((bench.record.load_pps for bench, one in sources if one.ruling is Ruling.FAIL), default=math.inf)
+        for bench, verdict in sorted(sources, key=lambda pair: pair[1].ruling is not Ruling.FAIL):
+            pps, is_fail = bench.record.load_pps, verdict.ruling is Ruling.FAIL
             # loss grows with the load
-            proves = sources is same or (bench.record.load_pps < promise.load_pps) is (ruling is Ruling.FAIL)
-            if ruling is Ruling.PASS:
-                # a router carries no load of which another sentence's trials show that it does not
-                proves = proves and not any(
-                    isinstance(other, Verdict) and other.ruling is Ruling.FAIL and at.record.load_pps <= most
-                    for most in [bench.record.load_pps * (1 + SAME_LOAD)]
-                    for at, other in judged
-                )
-            if proves and isinstance(verdict, Verdict) and verdict.ruling is ruling:
-                where = f"judged at {si(bench.record.load_pps, 'pps')} into each port: " if sources is other else ""
+            proves = (sources is same or (pps < promise.load_pps) is is_fail) and (
+                is_fail or fails_at > pps * (1 + SAME_LOAD)
+            )
+            if proves and verdict.ruling is not Ruling.INCONCLUSIVE:
+                where = f"judged at {si(pps, 'pps')} into each port: " if sources is other else ""
                 reason = Reason(f"{where}{verdict.reason.summary}", verdict.reason.details)
                 message = replace(verdict, requirement=requirement, reason=reason).message
                 rests_on = f"'{bench.record.sentence}' in test '{bench.record.test}'"
-                return AnotherVerdict(asked, ruling, message, rests_on)
-        for _, verdict in judged[: sources is same]:
-            why = verdict if isinstance(verdict, str) else verdict.reason.summary
-    why = why or "the run has no trials that decide it"
+                return AnotherVerdict(asked, verdict.ruling, message, rests_on)
+    why = same[0][1].reason.summary if same else "the run has no trials that decide it"
     trials, seconds = plan.goal.shares(promise.soak).fewest_trials, promise.quantity.trial_seconds(promise)
     each = " into each port" if requirement.directions > 1 else ""
     load = f"{si(promise.load_pps, 'pps')}{each} of {requirement.traffic}"
@@ -385,21 +380,23 @@ def _traffic(requirement: Requirement) -> tuple[object, ...]:
     return requirement.profile.name, requirement.bidirectional, requirement.pairs, needs
 
 
-def _judged(bench: RecordedBench, requirement: Requirement) -> Verdict | str:
-    """Return the verdict of one bench alone, of a throughput at exactly its load, or why its trials give none."""
+def _judged(bench: RecordedBench, requirement: Requirement) -> Verdict:
+    """Return the verdict of one bench alone, of a throughput at exactly its load; INCONCLUSIVE says why."""
     if requirement.quantity.threshold_is_load:
         pps = bench.record.load_pps * (requirement.directions if requirement.in_total else 1)
         requirement = replace(requirement, threshold=Value(pps, Unit.PPS))
-    own = replace(bench)
+    own, why = replace(bench), ""
     try:
         verdict = own.verdict(requirement)
     except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
-        return _why_not(error)
+        return Verdict(requirement, promised(own, requirement), Ruling.INCONCLUSIVE, Reason(_why_not(error)), ())
     # frames are looked at in the trial with which a sentence could pass, which may be none of those that decide here
     looked_at = [trial for trial in own.trials if any(name.startswith(_LOOKED_AT) for name in trial.outcome.readings)]
-    if verdict.ruling is Ruling.PASS and not looked_at and bench.record.verdict != Ruling.PASS.value:
-        return "no frame that came back was looked at in these trials"
+    if not looked_at and bench.record.verdict != Ruling.PASS.value:
+        why = "no frame that came back was looked at in these trials"
     for trial in (trial for trial in looked_at if trial not in own.trials[: own.judged]):
-        if verdict.ruling is Ruling.PASS and any(problem.fault is Fault.CHANGED for problem in trial.problems):
-            return f"trial {trial.number}, which is not needed for it, shows frames that are none that was sent"
+        if any(problem.fault is Fault.CHANGED for problem in trial.problems):
+            why = f"trial {trial.number}, which is not needed for it, shows frames that are none that was sent"
+    if verdict.ruling is Ruling.PASS and why:
+        return replace(verdict, ruling=Ruling.INCONCLUSIVE, reason=Reason(why))
     return verdict
