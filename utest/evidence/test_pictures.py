@@ -20,7 +20,6 @@ from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, 
 from lineproof.evidence import chart
 from lineproof.evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
 from lineproof.evidence.pictures import plot_name, sentence_plot, workers_plot
-from lineproof.stacks import COLOURS
 from support.evidence_builders import SECOND, one_trial, requirement_record, words
 from support.made_trials import SENTENCES, Made, Way
 
@@ -177,29 +176,6 @@ def test_bars_that_lie_have_their_names_beside_them() -> None:
     assert all(float(x) >= 0 for x in re.findall(r' x="(-?[\d.]+)', svg))
 
 
-def luminance(colour: str) -> float:
-    """Return WCAG 2's relative luminance of ``#rrggbb``, 0 to 1."""
-    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@pytest.mark.parametrize(
-    ("text", "background"),
-    [(colour, "#ffffff") for colour in (chart.TEXT_COLOUR, chart.LIMIT_COLOUR, chart.SIMULATED_COLOUR)]
-    + [(chart.TEXT_COLOUR, colour) for colour in (*COLOURS, chart.WORSE.colour)],
-)
-def test_text_has_the_contrast_that_wcag_asks_for(text: str, background: str) -> None:
-    assert (luminance(background) + 0.05) / (luminance(text) + 0.05) >= 4.5
-
-
-def test_series_beside_each_other_differ_in_more_than_their_colour() -> None:
-    assert len({sign.shape for sign in SIGNS}) == len(SIGNS)
-    for one, other in pairwise(AREAS):
-        shades = sorted(map(luminance, (one.colour, other.colour)))
-        assert one.hatch != other.hatch or (shades[1] + 0.05) / (shades[0] + 0.05) > 1.5
-
-
 @given(st.floats(1e-3, 1e9))
 def test_an_axis_has_a_few_round_numbers_and_says_them_exactly(end: float) -> None:
     values, texts = zip(*chart.ticks(end), strict=True)
@@ -207,13 +183,6 @@ def test_an_axis_has_a_few_round_numbers_and_says_them_exactly(end: float) -> No
     assert end - values[1] < values[-1] * (1 + 1e-9) and values[-1] <= end * (1 + 1e-9)
     assert [float(text) for text in texts] == pytest.approx(values)
     assert f"{values[1]:e}"[0] in "125" and set(f"{values[1]:e}"[1:].split("e")[0]) <= {".", "0"}
-
-
-def test_a_long_figure_has_its_room_beside_the_axis() -> None:
-    for is_level in (False, True):
-        across = columns("", ["10,000,000"])
-        plot = Chart("", across, chart.valued("", [1e7], is_logarithmic=True), simulated=False, is_level=is_level)
-        assert "10,000,000" in words(plot.svg())
 
 
 def test_rates_have_a_prefix() -> None:

@@ -139,7 +139,10 @@ def read(kind: type[Record], data: Mapping[str, Any]) -> Record:
         ({"trial.outcome.directions": [3]}, "trial.outcome.directions[0]: expected keys below it, as 'name: value'"),
         ({"trial.outcome.directions": [{}]}, "trial.outcome.directions[0].tx_port is missing"),
         ({"trial.outcome.elapsed": "x"}, "trial.outcome.elapsed: expected a number (got 'x')"),
-        ({"trial.problems": [{"fault": "GREMLINS", "detail": ""}]}, "trial.problems[0].fault: expected 'UNDER_OFFERED'"),
+        (
+            {"trial.problems": [{"fault": "GREMLINS", "detail": ""}]},
+            "trial.problems[0].fault: expected 'UNDER_OFFERED'",
+        ),
         ({"trial.seconds.low": 2.0}, "trial.seconds: "),
         ({"trial.outcome.another": 1}, "trial.outcome.another: expected another key; this one is not known here"),
     ],

@@ -21,11 +21,10 @@ from lineproof.core.trial import Fault, Problem
 from lineproof.core.verdict import ENDED_EARLY
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.inputs import unpacked_inputs
-from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import EnvironmentRecord, KnownAfterwards, TrialRecord
 from lineproof.evidence.resume import UNREAD, EarlierRun, earlier_tries, why_apart
 from lineproof.evidence.run import RunFolder, new_run_id, read_run
-from lineproof.evidence.run_files import sha256_of
+from lineproof.evidence.run_files import check_integrity, sha256_of
 from lineproof.evidence.summary import summary_of
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record, written
 

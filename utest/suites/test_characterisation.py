@@ -8,9 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.records import CharacterisationRecord, MarginRecord
 from lineproof.evidence.run import read_run
+from lineproof.evidence.run_files import check_integrity
 from support import robot_run
 
 pytestmark = pytest.mark.slow

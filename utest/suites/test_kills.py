@@ -22,8 +22,8 @@ from typing import Any
 import psutil
 import pytest
 
-from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import read_run
+from lineproof.evidence.run_files import check_integrity
 from support import leftovers, robot_run
 from support.patience import wait_until
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
-from lineproof.evidence.integrity import check_integrity
+from lineproof.evidence.run_files import check_integrity
 from lineproof.evidence.signoff.signature import verify
 from support import robot_run
 from support.paths import ROOT

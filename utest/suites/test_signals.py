@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import read_run
+from lineproof.evidence.run_files import check_integrity
 from support import robot_run
 from support.command_line import lineproof
 

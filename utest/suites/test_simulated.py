@@ -14,8 +14,8 @@ from typing import get_args
 import pytest
 from robot.api import ExecutionResult
 
-from lineproof.evidence.integrity import check_integrity
 from lineproof.evidence.run import read_run
+from lineproof.evidence.run_files import check_integrity
 from lineproof.testbed.settings import SimulatedNic
 from support import robot_run
 from support.served_bench import served

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.document import Code, Document, Items, Section
-from ..evidence.integrity import Integrity
+from ..evidence.run_files import Integrity
 from ..evidence.signoff.signature import Signed, read_public_key, verify
 from ..visible import one_line
 from .arguments import add_json, add_runs, print_document, runs_of

@@ -30,7 +30,6 @@ from ..errors import ConfigError, TestbedError, system_words
 from ..files import append_line, is_folder, put_in_place, read_text, sync_folder, write_beside, write_whole
 from ..simulation import simulation_signs
 from ..visible import shortened
-from .integrity import Integrity, check_integrity
 from .records import (
     EnvironmentRecord,
     InputRecord,
@@ -53,6 +52,8 @@ from .run_files import (
     REQUIREMENTS,
     RESULTS,
     TRIALS,
+    Integrity,
+    check_integrity,
     first_link,
     partial,
     sealed,

@@ -26,10 +26,9 @@ from ...stats import FALSE_ALARMS, LEAST_SEGMENT, Comparison, change_points
 from ...units import counted, moment
 from ...visible import shortened, visible
 from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table, verdict_cell
-from ..integrity import Integrity, check_integrity
 from ..rejudge import confirmed
 from ..run import RecordedRun, find_runs, recorded_run
-from ..run_files import REQUIREMENTS
+from ..run_files import REQUIREMENTS, Integrity, check_integrity
 from ..summary import SentenceRow, sentence_rows
 
 metadata = sql.MetaData()

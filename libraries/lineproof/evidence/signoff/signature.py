@@ -22,8 +22,21 @@ from ...errors import ConfigError, TestbedError
 from ...files import read_file
 from ...system.children import remedy
 from ...visible import shortened
-from ..integrity import ADDED, CHANGED, MISSING, Alteration, Integrity, check_integrity
-from ..run_files import ALLURE, MANIFEST_FILE, PAGE, SHEETS, SIGNATURE, STUDY_PAGE, sha256_of
+from ..run_files import (
+    ADDED,
+    ALLURE,
+    CHANGED,
+    MANIFEST_FILE,
+    MISSING,
+    PAGE,
+    SHEETS,
+    SIGNATURE,
+    STUDY_PAGE,
+    Alteration,
+    Integrity,
+    check_integrity,
+    sha256_of,
+)
 
 LARGEST = 16 << 10
 """Bytes of a key or a signature; a trusted comment has at most 8192."""
