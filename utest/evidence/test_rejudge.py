@@ -281,11 +281,6 @@ def test_a_sentence_that_expects_another_verdict_is_no_promise_of_another_suite(
     assert "1 sentence left out" in capsys.readouterr().err
 
 
-def test_another_goal_needs_more_trials(run: Path) -> None:
-    found = asked(run, KEPT, "standard")
-    assert found.ruling is Ruling.INCONCLUSIVE and "more than the 6 recorded trials" in found.message
-
-
 # -- a stranger's figures: each is read, or refused in a sentence, with as much work as others
 
 

@@ -26,7 +26,7 @@ from lineproof.core.registry import quantities
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Stage
 from lineproof.core.traffic.catalogue import Catalogue
-from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Outcome, Problem, Trial
+from lineproof.core.trial import EXAMINED, DirectionCount, Fault, Load, Problem, Trial
 from lineproof.core.under_load import QueueLoad, UnderLoad, Why
 from lineproof.evidence.document import (
     Cell,
@@ -70,7 +70,6 @@ from lineproof.visible import one_line, visible
 from support.evidence_builders import (
     ENVIRONMENT,
     RUN,
-    SECOND,
     SENTENCE,
     Elements,
     one_trial,
@@ -139,12 +138,6 @@ def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> No
     assert "requirements.jsonl" in (runs[0] / "summary.html").read_text()
 
 
-def test_of_a_figure_that_has_no_bound_there_is_no_margin() -> None:
-    late = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
-    endless = SentenceRow(requirement_record(sentence=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
-    assert (endless.carries, endless.margin_text) == ("beyond any limit in 1 trial", "–")
-
-
 def test_of_frames_that_came_back_changed_more_may_have_than_were_looked_at() -> None:
     counts = DirectionCount(0, 1, 5_000_000, 5_000_000, 4_999_000, changed=1000)
     outcome = replace(trial(pps=5e6).outcome, directions=(counts,), readings={f"{EXAMINED}1": 1000.0})
@@ -155,17 +148,6 @@ def test_of_frames_that_came_back_changed_more_may_have_than_were_looked_at() ->
     parts = trials_document(row.record, row.trials, "").sections[0].parts
     (table,) = (part for part in parts if isinstance(part, Table))
     assert table.rows[0].cells[-1] == "1,000"
-
-
-def test_of_what_was_not_decided_both_ends_are_shown_if_they_are_known() -> None:
-    spoilt = trial(pps=5e6, problems=(Problem(Fault.COUNTERS, "port 1"),))
-    for asked, carries, margin in (
-        ("forwards ≥ 5 Mpps", "between 0 pps and 5 Mpps", "-100 % to +0 %"),
-        ("latency max ≤ 50 µs at 5 Mpps", "–", "–"),
-    ):
-        record = requirement_record(sentence=f"64b unidirectional {asked}", verdict="INCONCLUSIVE", load_pps=5e6)
-        row = SentenceRow(record, (), None, trials=(spoilt,))
-        assert (row.carries, row.margin_text) == (carries, margin)
 
 
 def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
@@ -210,9 +192,6 @@ def test_sentences_of_several_runs_are_side_by_side(tmp_path: Path) -> None:
     assert isinstance(table, Table)
     assert [column.name for column in table.columns] == ["promised", "a", "b"]
     assert "Side by side" in report(runs) and not side_by_side(runs.runs[:1])
-
-
-# -- documents: what each of the five forms shows, and that text from elsewhere is inert in all of them
 
 
 # -- the same words wherever text is somebody else's: in every part of which documents are made, and in the report
@@ -450,15 +429,6 @@ def test_a_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: s
     assert found == pytest.approx(figure, rel=1e-3)
 
 
-def test_the_worse_direction_counts_unless_the_sentence_says_in_total() -> None:
-    counts = tuple(DirectionCount(a, 1 - a, 10**6, 10**6, frames) for a, frames in ((0, 900_000), (1, 800_000)))
-    both = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts), (), SECOND)
-    sentences = [f"64b bidirectional ≥ 500 kpps {scope}" for scope in ("each way", "in total")]
-    each, total = (requirement_record(sentence=sentence).promise for sentence in sentences)
-    assert measured(each, both) == 800_000
-    assert measured(total, both) == 1_700_000
-
-
 @pytest.mark.parametrize("sentence", [f"64b unidirectional {quantity.example}" for quantity in quantities().values()])
 def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> None:
     """Each quantity, also after the record was written and read."""
@@ -479,13 +449,6 @@ def test_an_interval_holds_its_mean_and_goes_no_further_below_zero(sample: tuple
     assert mean is not None and mean.low is not None and mean.high is not None
     assert mean.low <= mean.estimate <= mean.high
     assert mean.low >= 0 or mean.estimate < 0
-
-
-def test_a_threshold_that_is_missed_has_a_margin_below_zero() -> None:
-    row = sentence_row("64b unidirectional ≥ 1 Mpps", one_trial(1, lost=400_000), verdict="FAIL")
-    assert row.margin == pytest.approx((-0.4, -0.4)) and row.lost == pytest.approx(0.4)
-    above = sentence_row("64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps", one_trial(1, power_watts=22.0))
-    assert above.margin == pytest.approx((-0.1, -0.1))
 
 
 def test_trials_that_do_not_count_are_set_aside() -> None:
