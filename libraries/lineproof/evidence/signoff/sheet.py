@@ -307,20 +307,15 @@ def _terms(sheet: Sheet) -> dict[str, str]:
 
 def _goal_words(goal: Goal) -> Mapping[str, str]:
     lossless = f"at most {100 * goal.loss_ratio:g} % of the frames are lost" if goal.loss_ratio else "no frame is lost"
-    forgiven = "nothing: one lost frame in its one trial is a FAIL"
-    if not goal.is_strict and goal.good_share and goal.bad_share:
-        forgiven = (
-            f"single bad trials: a router that misses its promise in {100 * goal.good_share:g} % of its trials passes"
-            f" as a rule, one that misses it in {100 * goal.bad_share:g} % passes by chance in at most"
-            f" {100 * goal.risk:g} % of tests. Of all frames of a load without loss {100 * goal.forgiven:g} % may be"
-            " lost. What happens more rarely is seen only by a promise 'for' a longer time."
-        )
-    return {
-        "trial": f"traffic through the router for {goal.final_trial_duration:g} s or longer; every frame is counted",
-        "good trial": f"one that keeps the promise: the load was sent, and {lossless}, or the figure is as promised",
-        "kept (PASS)": f"{counted(goal.fewest_trials, 'good trial')}, more where some are not; {goal.budget} at most",
-        "forgiven": forgiven,
+    shares = goal.good_share or 0.0, goal.bad_share or 0.0, goal.risk, goal.forgiven
+    terms = {
+        **dict(zip(("good", "bad", "risk", "all"), (100 * share for share in shares), strict=True)),
+        **{"seconds": goal.final_trial_duration, "budget": goal.budget, "lossless": lossless},
+        "good_trials": counted(goal.fewest_trials, "good trial"),
     }
+    words = {name: text.format_map(terms) for name, text in WORDS["goal"].items()}
+    strict = words.pop("strict")
+    return words | ({"forgiven": strict} if goal.is_strict or not all(shares[:2]) else {})
 
 
 def _in_plain_words(record: RequirementRecord) -> str:
