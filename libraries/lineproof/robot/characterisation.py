@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, cast, get_type_hints
 
@@ -27,6 +28,7 @@ from ..evidence.document import Document, Note, Section, as_text
 from ..evidence.records import CharacterisationRecord
 from ..procedures.procedure import Procedure, ProcedureRun, json_data, procedures
 from ..procedures.search.margin import margin, margin_of_forwarding
+from ..procedures.trials import ProcedureResult
 from ..units import counted, duration_text, si
 from ..visible import shortened
 from .shared import Component, Judged, Shared, add_to_test_message, margin_seconds, narrow, say, show_document
@@ -82,18 +84,23 @@ class CharacterisationKeywords(Component):
         return "" if record.finished else str(record)
 
 
+def check_arguments(procedure: Procedure, arguments: Mapping[str, Any]) -> None:
+    """Raise SentenceError for a number or a time among the *arguments* of *procedure* that is out of bounds."""
+    for name, value in arguments.items():
+        number, unit = (value.total_seconds(), " s") if isinstance(value, timedelta) else (value, "")
+        is_number = isinstance(number, int | float)
+        if is_number and not (0 < number <= MOST or (number == 0 and name in procedure.may_be_nothing)):
+            expected = f"expected more than 0 and at most {MOST:,}{unit}"
+            raise SentenceError(f"'{name}': {expected}, not {shortened(value)}")
+        if name in WIDTHS and is_number and not 1e-6 <= value < 1:
+            raise SentenceError(f"'{name}': expected a ratio from 0.000001 to below 1, not {value:g}")
+
+
 def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
     """Return *procedure* as a keyword, with the arguments and the documentation of its method, and a deadline."""
 
     def run(self: CharacterisationKeywords, *terms: Any, deadline: timedelta | None = None, **options: Any) -> Any:
-        for name, value in own.bind(self, *terms, deadline=deadline, **options).arguments.items():
-            number, unit = (value.total_seconds(), " s") if isinstance(value, timedelta) else (value, "")
-            is_number = isinstance(number, int | float)
-            if is_number and not (0 < number <= MOST or (number == 0 and name in procedure.may_be_nothing)):
-                expected = f"expected more than 0 and at most {MOST:,}{unit}"
-                raise SentenceError(f"'{name}': {expected}, not {shortened(value)}")
-            if name in WIDTHS and not 1e-6 <= value < 1:
-                raise SentenceError(f"'{name}': expected a ratio from 0.000001 to below 1, not {value:g}")
+        check_arguments(procedure, own.bind(self, *terms, deadline=deadline, **options).arguments)
         traffic = str(next(iter(terms), options.get("traffic", "")))
         with CharacterisationWork(self.shared, procedure.name, traffic, _seconds(deadline)) as work:
             if procedure.needs is not None:
@@ -116,6 +123,15 @@ for _procedure in procedures():
 
 def _seconds(time: timedelta | None) -> float:
     return math.inf if time is None else time.total_seconds()
+
+
+def _endings(results: Sequence[ProcedureResult]) -> list[str]:
+    """Return why *results* ended early, each reason once; of several results with those that it is of."""
+    values = defaultdict[str, list[str]](list)
+    for result in results:
+        values[result.ended].append(result.value)
+    several = len(values) > 1
+    return [ended + f" ({', '.join(of)})" * several for ended, of in values.items() if ended]
 
 
 def _told(search: Callable[[], object]) -> str:
@@ -156,7 +172,7 @@ class CharacterisationWork(ProcedureRun):
         """Keep the figures of *result*, one or several, and show them, on the console without long tables."""
         problem, simulated = self.router_problem(), self.session.simulated
         results = result if isinstance(result, tuple) else (result,)
-        early = [*dict.fromkeys(filter(None, [*(each.ended for each in results), problem]))]
+        early = [*_endings(results), *([problem] if problem else [])]
         if not results:
             early.append("inconclusive: nothing was measured")
         if not self._first:  # it ended before any traffic was chosen
