@@ -339,6 +339,8 @@ Embedded ${rate:.*} Argument
         ("64b unidirectional => 5 Mpps", True),
         ("64b unidirectional ≥  ${RATE}", True),
         ("64b unidirectional ≥ 5 Mpps    expect=FAIL", False),
+        ("64b unidirectional ≥ 5 Mpps    expect=${x}", False),
+        ("64b unidirectional ≥ 5 Mpps    expect=NO", True),
         ("64b Frames Of My Own    5", False),
         ("Log    64b", False),
     ],

@@ -5,6 +5,7 @@ When the testbed is opened, and in a dry run, which executes no library keyword.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from robot.api import SuiteVisitor, TestSuite, logger
-from robot.errors import VariableError
+from robot.errors import DataError, VariableError
 from robot.libraries.BuiltIn import BuiltIn
 from robot.variables import VariableMatches
 
 from ..core.quantity import Requirement
+from ..core.rule import Ruling
 from ..core.sentence import EXAMPLES, is_sentence, parse
 from ..core.traffic.catalogue import Catalogue
 from ..errors import LineproofError, SentenceError
@@ -28,6 +30,7 @@ from ..procedures.procedure import procedures
 from ..session.plan import Plan
 from ..testbed.settings import PoolSettings, read_testbed_or_pool
 from ..visible import shortened
+from .characterisation import check_arguments
 from .shared import NO_TESTBED, Shared, check_run_variables, narrow
 
 _CALLS = re.compile(
@@ -40,6 +43,10 @@ _EXPECTS_FAILURE = re.compile(r"(builtin\.)?runkeywordand(expecterror|ignoreerro
 """Keywords whose sentences may fail: they are left out."""
 
 _PREFIX = re.compile(r"^(?:given|when|then|and|but) (?=\S)", re.IGNORECASE)
+
+EXPECT = "expect="
+_EXPECTED = tuple(f"{EXPECT}{ruling.value}" for ruling in Ruling)
+"""Arguments of a sentence: the verdict with which its test passes."""
 
 _VERDICT = re.compile(r"^(?:\d+\) )?(FAIL|INCONCLUSIVE):", re.MULTILINE)
 """How a failed sentence's message begins; Robot numbers several in one test."""
@@ -101,7 +108,7 @@ def known_sentence(step: KeywordCall) -> str | None:
 
 def expects_another_verdict(step: KeywordCall) -> bool:
     """Return whether a sentence's test passes with another verdict than PASS, as it says beside the sentence."""
-    return bool(step.arguments) and all(argument.startswith("expect=") for argument in step.arguments)
+    return bool(step.arguments) and all(argument.startswith(EXPECT) for argument in step.arguments)
 
 
 def without_prefix(text: str) -> str:
@@ -120,7 +127,8 @@ def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str
         shown = shortened("  ".join([step.name, *step.arguments]))
         return f"'{shown}' has two spaces inside, which end a keyword's name in Robot; keep one between words"
     if is_sentence(step.name):
-        return None
+        unknown = [text for text in step.arguments if text not in _EXPECTED and not any(_variables(text))]
+        return f"'{shortened(unknown[0])}': expected one of {', '.join(_EXPECTED)}" if unknown else None
     wrong = re.search(r"[<>=≠]+", step.name)
     hint = f" ('{wrong[0]}' is no comparison here)" if wrong else ""
     shown = shortened(step.name)
@@ -245,6 +253,7 @@ class SuiteListener:
         self._shared = shared
         self._check: SentenceCheck | None = None
         self._problems: list[str] = []
+        self._out_of_bounds: list[str] = []
         self._warned: set[str] = set()
         self._opens_testbed = True
 
@@ -281,12 +290,27 @@ class SuiteListener:
         if problems:
             data.error = "\n".join(problems)
 
+    def start_library_keyword(self, data: Any, implementation: Any, result: Any) -> None:
+        """Note in a dry run what is out of bounds in a procedure's arguments, as far as they are known."""
+        procedure = next((each for each in procedures() if each.keyword == implementation.name), None)
+        if procedure is None or not BuiltIn().dry_run_active:
+            return
+        # Robot itself says which arguments are missing or of a wrong type
+        with contextlib.suppress(DataError, ValueError):
+            values, named = implementation.resolve_arguments(data.args, data.named_args)
+            arguments = dict(zip(implementation.args.positional, values, strict=False)) | dict(named)
+            try:
+                check_arguments(procedure, arguments)
+            except SentenceError as error:
+                self._out_of_bounds.append(f"{place_of(data)}: {error}")
+
     def end_test(self, data: Any, result: Any) -> None:
         """Tag a failed test with its verdicts, or note that it has none; in a dry run, fail all of a wrong suite."""
         if problems := self._shared.wrong.pop(place_of(data), []):
             result.message = narrow("\n".join(problems))  # also after a set-up that failed because of them
-        if self._problems:
-            result.status, result.message = "FAIL", "\n".join([*self._problems, result.message]).strip()
+        if problems := [*self._problems, *self._out_of_bounds]:
+            result.status, result.message = "FAIL", "\n".join([*problems, result.message]).strip()
+        self._out_of_bounds = []
         if result.failed:
             verdicts = _VERDICT.findall(result.message)
             result.tags.add(f"verdict:{verdict.lower()}" for verdict in verdicts)
