@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..project import Project
+from ..session.plan import Plan
 from ..system.children import become, python
+from ..testbed.settings import PoolSettings, read_testbed_or_pool
 from .arguments import add_plan_arguments
 
 SUITE = Path(__file__).with_name("measure.robot")
@@ -41,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> NoReturn:
     """Become Robot, which runs the suite. Raises ConfigError without a project."""
     project = Project.find(arguments.project)
+    if not isinstance(read_testbed_or_pool(project.testbeds, arguments.testbed), PoolSettings):
+        # Robot would report a wrong file as a failed test
+        Plan.read(project, arguments.platform, arguments.software, arguments.testbed, arguments.goal)
     given = {**vars(arguments), "project": project.root}
     names = ("testbed", "platform", "software", "goal", "project", *WORDS)
     variables = [word for name in names if given[name] for word in ("-v", f"{name.upper()}:{given[name]}")]
