@@ -89,10 +89,10 @@ def add_variables(parser: argparse.ArgumentParser, whose: str) -> None:
     )
 
 
-def print_lines(lines: Iterable[str], data: Mapping[str, Any], json: bool = False) -> None:
-    """Print each of *lines* as it is, or one object with them and *data*, as ``--json`` asks for it."""
+def print_lines(lines: Sequence[str], data: Mapping[str, Any], json: bool = False, simulated: bool = False) -> None:
+    """Print each of *lines* as it is, or one object with the last of them as its title and *data* for ``--json``."""
     document = Document("", [Section("", list(map(Code, lines)))], data=data)
-    print((as_json(document) if json else as_text(document)).rstrip("\n"), flush=True)
+    print(as_json(Document(lines[-1], [], simulated, data)) if json else as_text(document).rstrip("\n"), flush=True)
 
 
 def print_document(document: Document, arguments: argparse.Namespace) -> None:

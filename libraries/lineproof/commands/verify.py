@@ -9,8 +9,9 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..evidence.document import Code, Document, Items, Section
-from ..evidence.run_files import Integrity
+from ..evidence.run_files import ENVIRONMENT_FILE, Integrity
 from ..evidence.signoff.signature import Signed, read_public_key, verify
+from ..units import counted
 from ..visible import one_line
 from .arguments import add_json, add_runs, print_document, runs_of
 
@@ -18,7 +19,9 @@ from .arguments import add_json, add_runs, print_document, runs_of
 def verified(runs: Sequence[tuple[Integrity, Signed | None]]) -> Document:
     """Return a section for each of *runs*, with every finding."""
     data = {"altered": sum(bool(run.altered) for run, _ in runs), "runs": [_run_document(*run) for run in runs]}
-    return Document("", [_section(*run) for run in runs], data=data)
+    simulated = any(b'"simulated": true' in line for run, _ in runs for line in run.lines[ENVIRONMENT_FILE])
+    title = f"{data['altered']} of {counted(len(runs), 'run')} altered"
+    return Document(title, [_section(*run) for run in runs], simulated, data)
 
 
 def _section(run: Integrity, signed: Signed | None) -> Section:
