@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from lineproof.evidence.rejudge import rejudge
 from lineproof.evidence.run import RecordedRun, read_run
+from lineproof.evidence.summary import next_command, summary_of
 from support import robot_run
 from support.evidence_builders import change_records
 from support.patience import wait_until
@@ -37,7 +39,8 @@ def test_two_runs_decide_together_and_then_no_traffic_is_sent(tmp_path: Path) ->
     assert set(verdicts(first).values()) == {"INCONCLUSIVE"}
     assert "run 1 of 2, evidence 23.4 to 1" in first.tests["Kept"][1]
     (one,) = runs_of(tmp_path)
-    second = robot_run.run(tmp_path, suite, *options, "-v", f"RESUME:{one.path.name}")
+    _, *words = shlex.split(next_command([summary_of(one)]))
+    second = robot_run.run(tmp_path, Path(words[-1]), *words[:-1], *options)
     assert verdicts(second) == {"Kept": "PASS", "Missed": "FAIL"}, second.console
     _, two = runs_of(tmp_path)
     assert f"8 trials (4 of run {one.path.name}, 4 of this one), evidence 549 to 1" in two.requirements[0].message

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain, count, takewhile
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
 
 from ..core.bounds import UNKNOWN, Bounds
@@ -392,7 +393,7 @@ def last_section(execution: ExecutionSummary) -> Section:
     """Return which runs are not there, how to go on, and where the page is."""
     command = next_command(execution.runs)
     page = [Code(f"Page: {execution.page}")] if execution.page else []
-    return Section("", [*map(Note, execution.unread), *([Note(f"Next: {command}")] if command else []), *page])
+    return Section("", [*map(Note, execution.unread), *([Code(f"Next: {command}")] if command else []), *page])
 
 
 def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
@@ -429,13 +430,16 @@ def next_command(runs: Sequence[RunSummary]) -> str:
     """Return how to go on with the first of *runs* that was interrupted or is INCONCLUSIVE; "" if none is."""
     for run in runs:
         name, records = run.run.path.name, [row.record for row in run.rows]
-        suite = run.run.environment.suite or "that it was"
+        known = run.run.environment
         # a test without a verdict has no trials to go on with: what is wrong with it must be put right
         interrupted = any(not lack.startswith(WITHOUT_VERDICT) for lack in run.incomplete)
         if interrupted or any({record.verdict, record.counts_as} == {"INCONCLUSIVE"} for record in records):
             if run.tables:
                 return f"the same study again, with --resume {name} (a suite: -v RESUME:{name})"
-            return f"robot -v RESUME:{name}, the options of that run, and the suite {suite}"
+            variables = {"TESTBED": known.testbed, "GOAL": known.goal and known.goal.goal, "RESUME": name}
+            options = [f"-v {variable}:{value}" for variable, value in variables.items() if value]
+            suite = _from_here(Path(known.extra.get("suite", known.suite)))
+            return " ".join(["robot --outputdir", quote(_from_here(run.run.path.parent)), *options, quote(suite)])
         if kept := [record.test for record in records if record.verdict == "PASS" != record.counts_as]:
             return f"remove 'expect=' from {', '.join(kept)}: the promise is kept"
     return ""
@@ -443,5 +447,8 @@ def next_command(runs: Sequence[RunSummary]) -> str:
 
 def page_name(execution: Path) -> str:
     """Return the path of the page of *execution*, from the current folder if it lies below."""
-    page, here = execution / PAGE, Path.cwd()
-    return str(page.relative_to(here) if page.is_relative_to(here) else page)
+    return _from_here(execution / PAGE)
+
+
+def _from_here(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

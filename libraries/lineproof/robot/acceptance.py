@@ -96,6 +96,7 @@ class AcceptanceKeywords(Component):
         self._earlier = EarlierRun.find(self.shared.results, resume, suite) if resume else None
         plan, facts = session.plan, session.testbed.facts
         extra = {
+            "suite": _topmost_source(self.shared.suite),
             "replaced": list(plan.replaced),
             "resumed_from": self._earlier.environment.run if self._earlier else "",
             LABGRID: session.testbed.lab.record() if session.testbed.lab else {},
@@ -312,6 +313,13 @@ class AcceptanceKeywords(Component):
             except BREAKDOWN_ERRORS as error:
                 logger.warn(f"no summary of the run: {in_words(error)}")
         self.shared.interruption.pass_on()
+
+
+def _topmost_source(suite: Any) -> str:
+    """Return what Robot was asked to run: the path of *suite* or of the folder that it is in; "": several."""
+    while suite is not None and suite.parent is not None:
+        suite = suite.parent
+    return str(getattr(suite, "source", None) or "")
 
 
 def _failed_setup() -> str:
