@@ -41,6 +41,7 @@ ALLOWED = 0.01
 """The ratio by which something may be worse, if nobody says another one: run-to-run variation is no regression."""
 
 MARGIN_REMEDY = "run without -v MARGIN:off"
+LONGER_SEARCH = "give it more traffic, as -v 'MARGIN:1 min'"
 
 BASELINE = "the baseline"
 
@@ -330,7 +331,7 @@ def _compare_margins(sentence: ComparedSentence, old: MarginRecord, new: MarginR
         if not search.finished
     ]
     if unfinished and sentence.state is not Proven.WORSE and (low is None or low < -sentence.rule.allowed):
-        sentence.change, sentence.why_not = None, "; ".join(unfinished)
+        sentence.change, sentence.why_not = None, "; ".join([*unfinished, LONGER_SEARCH])
 
 
 def _is_beyond_repair(before: SentenceRow, after: SentenceRow) -> bool:
@@ -427,7 +428,9 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
     has_baseline = any(pair.before for pair in compared.pairs)
     counts = {each.value: sum(sentence.answer is each for sentence in sentences) for each in Ruling}
     title = f"{answer.value}: {', '.join(f'{count} {name}' for name, count in counts.items())}"
-    title += f"; {counted(len(problems), 'reason')} not to decide" if problems else ""
+    if problems:
+        reasons = f"{counted(len(problems), 'reason')} not to decide"
+        title += f"; {counted(len(problems), 'problem')} besides" if answer is Ruling.FAIL else f"; {reasons}"
     title += "" if has_baseline else "; without a baseline"
     notes = []
     unknown = sum(sentence.after.is_carried and sentence.after.search is None for sentence in sentences)
