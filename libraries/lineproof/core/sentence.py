@@ -356,8 +356,8 @@ def _parse_unit(number: float, unit: str) -> Value:
     close = difflib.get_close_matches(unit.lower(), by_lower, 1, 0.85 if shorter else 0.6)
     if shorter and not close:
         raise SentenceError(
-            f"'{unit[len(shorter) + 1 :]}' after '{shorter}' is not understood; expected 'each way' or 'in total', then"
-            " 'at' and a load, then 'for' and a time"
+            f"'{unit[len(shorter) + 1 :]}' after '{shorter}' is not understood; expected 'each way' or 'in total' of"
+            " several directions, then 'at' and a load, then 'for' and a time"
         )
     near = "µs" if unit.lower() == "ns" else by_lower[close[0]] if close else ""
     hint = f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
