@@ -366,7 +366,8 @@ def _section(platform: Platform, software: str, path: Path | None, file: Path) -
         model = validate_config(dict(platform.model), ModelFile, file, lines)
     if (shell := platform.software[software].shell) not in RINGS:
         known = ", ".join(RINGS)
-        raise ConfigError(f"'{software}' has 'shell: {shell}', which nothing simulates; expected {known}", file)
+        own = f"its 'model:' is for a simulation, which has {known} only; remove it from 'model.software'"
+        raise ConfigError(f"'{software}' has 'shell: {shell}', so {own}", file)
     if software not in model.software:
         known = ", ".join(model.software)
         raise ConfigError(f"'model.software' has no '{software}', so it cannot be simulated; known: {known}", file)
