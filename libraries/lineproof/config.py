@@ -1,7 +1,7 @@
 """YAML files as frozen typed objects.
 
-An error names the file, the line, the key and what is expected. Unlike YAML 1.1, ``on``/``off``/``yes``/``no`` stay
-words and ``12:30:45`` stays text. A duplicate key is an error. Files of a run that somebody else hands over are read
+An error names the file, the line, the key and what is expected. Unlike YAML 1.1, ``on`` and ``off`` stay words and
+``12:30:45`` stays text. A duplicate key is an error. Files of a run that somebody else hands over are read
 here, too: so the bytes of a file and its values are limited; an alias counts as all that it stands for.
 """
 
@@ -150,7 +150,7 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(":null")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false|yes|no)$", re.I), list("tTfFyYnN"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
