@@ -159,7 +159,7 @@ def test_the_router_is_asked_what_it_shows(tmp_path: Path):
                 session.traffic.put(Traffic(CATALOGUE.profile(["128b", "qinq"]), True))
             return str(caught.value).partition("what is not set up is not lost: ")[2]
 
-        session.cause_fault(parse_fault("one-way loss", start=0, share=0.99, of="cable"))
+        session.cause_fault(parse_fault("one-way loss", start=0, port=1, share=0.99, of="cable"))
         assert refused().startswith(f"{NEW} frames with Ethernet, 2 VLAN tags")
         route = f"48.0.0.0/8 via 100.65.2.2 dev {session.interfaces[1]}"
         session.router.shell(f"sudo -n ip route del {route}", 2.0)

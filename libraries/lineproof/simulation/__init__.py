@@ -27,7 +27,7 @@ FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "late frames": {"for": 3600.0, "share": 0.01},
     "foreign frames": {"for": 3600.0, "frames": 1, "port": None},
     "pause frames": {"for": 3600.0, "port": None, "share": 0.2, "of": "router"},
-    "one-way loss": {"for": 3600.0, "port": 1, "share": 0.01, "of": "router"},
+    "one-way loss": {"for": 3600.0, "port": 0, "share": 0.01, "of": "router"},
     "changed frames": {"for": 3600.0, "what": "payload", "hold": 0.05, "spare": False}
     | dict.fromkeys(("share", "port", "size", "flow", "above")),
     "flow stats dropped": {"for": 3600.0, "shows": "nothing"},

@@ -55,7 +55,7 @@ def test_a_value_at_a_limit_is_modelled_or_refused_with_key_value_and_what_is_ex
     [
         ("unsent frames", {}, 0, 0),
         ("pause frames", {}, 0, 0),
-        *(("one-way loss", {"port": 0, "of": of}, 1_000_000, 0) for of in ("router", "cable", "damaged cable")),
+        *(("one-way loss", {"of": of}, 1_000_000, 0) for of in ("router", "cable", "damaged cable")),
         ("duplicated frames", {}, 1_000_000, 2_000_000),
         ("changed frames", {"what": "lost"}, 1_000_000, 0),
     ],
