@@ -13,6 +13,7 @@ from robot.api import logger
 from robot.api.deco import keyword
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
+from robot.running.context import EXECUTION_CONTEXTS
 
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
@@ -49,9 +50,6 @@ from .shared import (
     say,
     show_document,
 )
-
-MOST_UNJUDGED = 500
-"""Characters of the messages of tests that have no verdict, in the record of a run."""
 
 
 class AcceptanceKeywords(Component):
@@ -96,7 +94,7 @@ class AcceptanceKeywords(Component):
         self._earlier = EarlierRun.find(self.shared.results, resume, suite) if resume else None
         plan, facts = session.plan, session.testbed.facts
         extra = {
-            "suite": _topmost_source(self.shared.suite),
+            "suite": str(EXECUTION_CONTEXTS.top.suite.source or ""),  # what Robot was asked to run
             "replaced": list(plan.replaced),
             "resumed_from": self._earlier.environment.run if self._earlier else "",
             LABGRID: session.testbed.lab.record() if session.testbed.lab else {},
@@ -299,7 +297,7 @@ class AcceptanceKeywords(Component):
                 recorder.folder.add_telemetry(0, "logs", session.testbed.logs if session is not None else {})
                 afterwards = session.router.afterwards if session is not None else ()
                 steal = steal_percent(self._cpu, cpu_times())
-                unjudged = _failed_setup() or shortened("; ".join(self.shared.unjudged), MOST_UNJUDGED)
+                unjudged = _failed_setup() or shortened("; ".join(self.shared.unjudged), 500)
                 records = recorder.close(steal, self._judging, unjudged, afterwards)
                 say(f"SHA-256 of the records of run {folder.name}:\n{records}")
             except (LineproofError, OSError) as error:
@@ -313,13 +311,6 @@ class AcceptanceKeywords(Component):
             except BREAKDOWN_ERRORS as error:
                 logger.warn(f"no summary of the run: {in_words(error)}")
         self.shared.interruption.pass_on()
-
-
-def _topmost_source(suite: Any) -> str:
-    """Return what Robot was asked to run: the path of *suite* or of the folder that it is in; "": several."""
-    while suite is not None and suite.parent is not None:
-        suite = suite.parent
-    return str(getattr(suite, "source", None) or "")
 
 
 def _failed_setup() -> str:

@@ -36,13 +36,8 @@ from .shared import Component, Judged, Shared, add_to_test_message, margin_secon
 WIDTHS = "relative_width", "resolution"
 """Arguments that are a ratio of a load."""
 
-LONGEST_SILENT = 60.0
-"""Seconds of a procedure from which on the console says before how long it takes."""
 MOST = 10_000_000
 """The largest number, and the longest time in s, that a procedure's argument may be."""
-
-LONGEST_ON_CONSOLE = 40
-"""Rows of the longest table that is shown on the console."""
 
 
 class CharacterisationKeywords(Component):
@@ -63,7 +58,12 @@ class CharacterisationKeywords(Component):
         """
         judged, verdict = self.shared.sentence, self.shared.verdict
         if (limit := margin_seconds(margin)) and verdict.ruling is Ruling.PASS and verdict.requirement.quantity.margin:
-            told = _told(lambda: self._margin(judged, verdict, limit))
+            try:
+                told = self._margin(judged, verdict, limit)
+            except RobotError:  # an interrupt
+                raise
+            except Exception as error:  # whatever it is, the verdict stands
+                told = in_words(error.__cause__ or error)
             judged.more += [f"margin: {told}"] if told else []
 
     def _margin(self, judged: Judged, verdict: Verdict, deadline: float) -> str:
@@ -102,7 +102,8 @@ def _keyword_of(procedure: Procedure) -> Callable[..., Any]:
     def run(self: CharacterisationKeywords, *terms: Any, deadline: timedelta | None = None, **options: Any) -> Any:
         check_arguments(procedure, own.bind(self, *terms, deadline=deadline, **options).arguments)
         traffic = str(next(iter(terms), options.get("traffic", "")))
-        with CharacterisationWork(self.shared, procedure.name, traffic, _seconds(deadline)) as work:
+        limit = math.inf if deadline is None else deadline.total_seconds()
+        with CharacterisationWork(self.shared, procedure.name, traffic, limit) as work:
             if procedure.needs is not None:
                 work.session.plan.check_method(procedure.needs)
             result = procedure.measure(work, *terms, **options)
@@ -121,10 +122,6 @@ for _procedure in procedures():
     setattr(CharacterisationKeywords, _procedure.keyword, _keyword_of(_procedure))
 
 
-def _seconds(time: timedelta | None) -> float:
-    return math.inf if time is None else time.total_seconds()
-
-
 def _endings(results: Sequence[ProcedureResult]) -> list[str]:
     """Return why *results* ended early, each reason once; of several results with those that it is of."""
     values = defaultdict[str, list[str]](list)
@@ -132,16 +129,6 @@ def _endings(results: Sequence[ProcedureResult]) -> list[str]:
         values[result.ended].append(result.value)
     several = len(values) > 1
     return [ended + f" ({', '.join(of)})" * several for ended, of in values.items() if ended]
-
-
-def _told(search: Callable[[], object]) -> str:
-    """Return the result of *search* in words, or why it has none, which leaves the verdict as it is."""
-    try:
-        return str(search())
-    except RobotError:  # an interrupt
-        raise
-    except Exception as error:  # whatever it is, the verdict stands
-        return in_words(error.__cause__ or error)
 
 
 class CharacterisationWork(ProcedureRun):
@@ -215,7 +202,7 @@ class CharacterisationWork(ProcedureRun):
             message += f"\nDeviations from {sources} are declared in the table."
         add_to_test_message(narrow(message))
         self.progress.end()
-        short = [part for part in own if isinstance(part, Note) or len(part.rows) <= LONGEST_ON_CONSOLE]
+        short = [part for part in own if isinstance(part, Note) or len(part.rows) <= 40]
         logger.console("\n" + as_text(Document(self.title, [Section("", short)], simulated)))
 
     def call(self, name: str) -> Callable[..., None]:
@@ -244,7 +231,7 @@ class CharacterisationWork(ProcedureRun):
         share = min(1.0, self.whole / traffic) if traffic else 1.0
         least, most = (share * wall_seconds(traffic, trials, speed, drains) for drains in (False, True))
         text = f"{self.title}: {count}, about {duration_text(least)}, {duration_text(most)} if frames are lost in each"
-        (say if most > LONGEST_SILENT else logger.info)(text)
+        (say if most > 60 else logger.info)(text)
 
     def _begin(self, traffic: TrafficWords) -> None:
         self.recorder.begin(self._test)

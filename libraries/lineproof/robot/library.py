@@ -7,8 +7,8 @@ import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -30,9 +30,6 @@ from .sentences import SuiteListener
 from .shared import Shared, time_argument
 from .studies import StudyKeywords
 from .testbed import TestbedKeywords
-
-ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
-NOTHING_KEPT = "no results can be kept; expected a folder that can be made and written (robot --outputdir)"
 
 
 class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
@@ -82,8 +79,7 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             self._shared.interruption,
             CalmListener(
                 allure.AllureListener(lambda: self._acceptance.allure_folder),
-                # Allure's is the first folder of all: without it there will be no run's either
-                lambda: ALLURE_LACKS if is_folder(self._acceptance.allure_folder) else NOTHING_KEPT,
+                self._what_is_lost,
                 lambda: allure.remove_half_written(self._acceptance.allure_folder),
             ),
             CalmListener(SuiteListener(self._shared), "the suite could not be checked"),
@@ -96,14 +92,19 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
 
     def run_keyword(self, name: str, args: Any, kwargs: Any = None) -> Any:
         """Run the keyword *name*; whatever goes wrong in it is one paragraph, which names what of the testbed died."""
-        with one_paragraph():
-            try:
-                return super().run_keyword(name, args, kwargs)
-            except TestbedError as error:
-                ended = self._shared.opened[-1][1].testbed.problems() if self._shared.opened else ()
-                if unnamed := [problem for problem in ended if problem not in str(error)]:
-                    raise TestbedError("; ".join([*unnamed, str(error)])) from error
+        try:
+            return super().run_keyword(name, args, kwargs)
+        except TestbedError as error:
+            ended = self._shared.opened[-1][1].testbed.problems() if self._shared.opened else ()
+            if unnamed := [problem for problem in ended if problem not in str(error)]:
+                raise TestbedError("; ".join([*unnamed, str(error)])) from error
+            raise
+        except (LineproofError, SlaFailure, RobotError):
+            raise
+        except Exception as error:  # an AssertionError of a library is not the router's fault either
+            if hasattr(error, "ROBOT_CONTINUE_ON_FAILURE") or hasattr(error, "ROBOT_SKIP_EXECUTION"):  # of Robot's API
                 raise
+            raise TestbedError(in_words(error)) from error
 
     @property
     def session(self) -> Session:
@@ -118,6 +119,13 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
                 stack.callback(self._shared.lent.popitem()[1].close)
             while self._shared.opened:
                 stack.callback(self._shared.opened.pop(0)[1].close)
+
+    def _what_is_lost(self) -> str:
+        """Return what it means that Allure's listener fails."""
+        if is_folder(self._acceptance.allure_folder):
+            return "Allure's results are not complete, the verdicts and the records are"
+        # Allure's is the first folder of all: without it there will be no run's either
+        return "no results can be kept; expected a folder that can be made and written (robot --outputdir)"
 
     def _end(self) -> None:
         # what follows has a limit
@@ -134,22 +142,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
                 print(summary.encode(encoding, "backslashreplace").decode(encoding), end="", file=stream, flush=True)
         # Python would take all that is imported apart: a tenth of a short run, before its memory goes as a whole
         gc.freeze()
-
-
-@contextmanager
-def one_paragraph() -> Iterator[None]:
-    """Within it, raise TestbedError in place of an error that is neither Lineproof's nor Robot's own.
-
-    An ``AssertionError`` that is no SlaFailure is not the router's fault either.
-    """
-    try:
-        yield
-    except (LineproofError, SlaFailure, RobotError):
-        raise
-    except Exception as error:  # whatever a library raises is no fault of the router
-        if hasattr(error, "ROBOT_CONTINUE_ON_FAILURE") or hasattr(error, "ROBOT_SKIP_EXECUTION"):  # of Robot's API
-            raise
-        raise TestbedError(in_words(error)) from error
 
 
 class CalmListener:

@@ -331,13 +331,8 @@ def execution_id() -> str:
     return new if shared is None else _agreed(shared / "lineproof-run-id", new)
 
 
-def beside_others() -> bool:
-    """Return whether this is a process of pabot, which shares Allure's results and the summary with others."""
-    return BuiltIn().get_variable_value("${PABOTQUEUEINDEX}") is not None
-
-
 def _pabot_folder(output: Path) -> Path | None:
-    if not beside_others():
+    if BuiltIn().get_variable_value("${PABOTQUEUEINDEX}") is None:
         return None
     # each process has a folder in this one as its output folder; pabot empties it when it starts
     return next((folder for folder in output.parents if folder.name == "pabot_results"), None)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -207,28 +208,14 @@ class TestbedKeywords(Component):
         | Suite Teardown    Close Testbed
         """
         problems: list[str] = []
+        steps: list[Callable[[], None]] = [self._router.restore, self._end_session, self._evidence.close_evidence]
+        if session := self.shared.own_session:
+            steps[:0] = [partial(_name_ended, session), session.release_generator]
         with ExitStack() as stack:
-            steps = (
-                self._name_ended,
-                self._release_generator,
-                self._router.restore,
-                self._end_session,
-                self._evidence.close_evidence,
-            )
             for step in reversed(steps):
                 stack.callback(_noting, step, problems)
         if problems:
             raise TestbedError("\n".join(problems))
-
-    def _name_ended(self) -> None:
-        if session := self.shared.own_session:
-            noticed = session.traffic.noticed or "by `Close Testbed`: the sentences before were judged without it"
-            for ended in session.testbed.problems():
-                logger.warn(f"{ended} (noticed {noticed})")
-
-    def _release_generator(self) -> None:
-        if session := self.shared.own_session:
-            session.release_generator()
 
     def _end_session(self) -> None:
         try:
@@ -237,6 +224,12 @@ class TestbedKeywords(Component):
                 session.close()
         finally:
             self.shared.give_back()
+
+
+def _name_ended(session: Session) -> None:
+    noticed = session.traffic.noticed or "by `Close Testbed`: the sentences before were judged without it"
+    for ended in session.testbed.problems():
+        logger.warn(f"{ended} (noticed {noticed})")
 
 
 def _noting(step: Callable[[], None], problems: list[str]) -> None:
