@@ -417,11 +417,8 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     """Return ``did you mean 'x'? `` if one of *known* is like *word*, else ""."""
     near = [ending for ending in known if len(ending) > 3 and word.endswith(ending)]
     near += [longer for longer in known if len(word) > 1 and longer.startswith(word)]
-    near = near or difflib.get_close_matches(word[:_LONGEST_WORD], known, 1)
+    near = near or difflib.get_close_matches(word[:100], known, 1)
     return f"did you mean '{near[0]}'? " if near else ""
-
-
-_LONGEST_WORD = 100
 
 
 def _models(

@@ -125,11 +125,11 @@ def add_forms(parser: argparse.ArgumentParser) -> None:
     add_json(forms)
 
 
-def number(low: float, high: float) -> Callable[[str], float]:
-    """Return the type of an argument that is a number from *low* to *high*."""
+def number(low: float, high: float, kind: type[float] = float) -> Callable[[str], float]:
+    """Return the type of an argument that is a number from *low* to *high*; *kind* int: a whole one."""
 
     def read(text: str) -> float:
-        value = float(text)  # ValueError: argparse says so
+        value = kind(text)  # ValueError: argparse says so
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"{shortened(text)} is not between {low:g} and {high:g}")
         return value

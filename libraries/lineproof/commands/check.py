@@ -36,8 +36,6 @@ _HEADINGS = (_SUITE_SETUP, "Setup failed:", "Several failures occurred:")
 _MEANT = "\n    "  # in Robot's messages before each name that is like a wrong one
 _NO_KEYWORD = re.compile(r"(?:\d+\) )?No keyword with name '.*' found\.")
 
-_IGNORED = "is not read; a file's name must end in .yaml"
-
 LIMIT = 300.0
 """Seconds that Robot's dry run may take."""
 
@@ -160,7 +158,8 @@ def _warnings(project: Project) -> list[str]:
     for path in _own(project, "shells"):
         with contextlib.suppress(LineproofError):
             warnings += [f"{path}: {text}" for text in read_description(project.shells, path.stem).warnings()]
-    return warnings + [f"{path}: {_IGNORED}" for kind in KINDS for path in _own(project, kind, "*.yml")]
+    ignored = (path for kind in KINDS for path in _own(project, kind, "*.yml"))
+    return warnings + [f"{path}: is not read; a file's name must end in .yaml" for path in ignored]
 
 
 def _problem(read: Callable[[], object]) -> Iterator[str]:

@@ -27,19 +27,13 @@ from ..session.plan import Plan
 from ..session.router import WRONG_PEER, check_line_rate
 from ..session.session import Session
 from ..testbed.settings import HardwareSettings
-from ..units import counted, duration_text, si
+from ..units import counted, duration_text, line_rate_pps, si
 from ..visible import shortened
 from .arguments import add_json, add_plan_arguments, complete_names, number, print_lines, say
 from .calibrate import GOAL, folder
 
-SMALLEST_ON_WIRE = 84
-"""Bytes of the smallest frame on the wire: 64, preamble and the gap between frames."""
-
 LISTEN_SECONDS = 10.0
 """Seconds of listening, on the testbed's clock: spanning tree says hello five times in them."""
-
-KEPT_FRAMES = 500
-"""Frames of each port that are looked at."""
 
 
 class State(Enum):
@@ -185,9 +179,10 @@ def _generator(session: Session) -> Iterator[Check]:
     driver = session.generator.driver
     if isinstance(driver, TrexGenerator):
         seconds = median(driver.round_trips())
-        distance = f"{1e3 * seconds:.3g} ms to the server and back: {TRIAL_REQUESTS * seconds:.2g} s of each trial"
+        # a trial waits for 20 round trips beside its sending
+        distance = f"{1e3 * seconds:.3g} ms to the server and back: {20 * seconds:.2g} s of each trial"
         far = warning(f"{distance}, and trials are longer where its clock decides; a nearer machine is faster")
-        yield replace(far if seconds >= FAR else ok(distance), name="distance")
+        yield replace(far if seconds >= 0.005 else ok(distance), name="distance")
     if lacking := session.plan.abilities.lacks_of(*WORDS):
         lacks = "; ".join(WORDS[name] for name in lacking)
         kind = session.plan.testbed.generator_type
@@ -243,7 +238,7 @@ def _card(session: Session) -> Iterator[Check]:
         lack = f"it measures no latency{of_frames}; where a sentence asks for that: {lacking.remedy}"
         yield warning(lack, lacking.source)
     # a quirk may matter at the testbed's rates, unless a calibration says what the generator carries
-    most, headroom = known.link_bps / (8 * SMALLEST_ON_WIRE), session.generator.headroom
+    most, headroom = line_rate_pps(known.link_bps, 64), session.generator.headroom
     measured = headroom is not None and not headroom.why_unfit
     for quirk in card.quirks:
         if not quirk.servers.include(known.server):
@@ -253,10 +248,6 @@ def _card(session: Session) -> Iterator[Check]:
         else:
             line = f"the line rate is {si(most, 'pps')} of 64-byte frames: calibrate before you believe a FAIL above"
             yield warning(f"{quirk.quirk}; {line} {si(quirk.above_pps, 'pps')}", quirk.source)
-
-
-TRIAL_REQUESTS, FAR = 20, 0.005
-"""Round trips that a trial waits for beside its sending; s of one that are worth a warning."""
 
 
 def _latency(driver: TrexGenerator, probe: Profile) -> Check:
@@ -284,7 +275,7 @@ def _calibration(session: Session) -> Iterator[Check]:
 
 def _noise(session: Session, seconds: float) -> Iterator[Check]:
     """Yield what comes in *seconds* in which nothing is sent."""
-    heard = session.traffic.listen(seconds, KEPT_FRAMES)
+    heard = session.traffic.listen(seconds, 500)
     budget = ForeignFrames({port: received.frames for port, received in heard.items()}, seconds)
     for port, received in heard.items():
         if not received.frames:
@@ -299,9 +290,6 @@ def _noise(session: Session, seconds: float) -> Iterator[Check]:
 
 
 # -- machines ----------------------------------------------------------------------------------------------------------
-
-LINE = 200
-"""Characters of facts on one line."""
 
 
 def _host(session: Session) -> Iterator[Check]:
@@ -319,7 +307,7 @@ def _machine(facts: RouterFacts, unread: Mapping[str, str]) -> Iterator[Check]:
     All facts are in the details. *unread*: the commands without an answer that nothing else tells of.
     """
     known = [f"{fact}: {value}" for fact, value in known_facts(facts).items()]
-    line = shortened("; ".join(known), LINE) or "none"
+    line = shortened("; ".join(known), 200) or "none"
     if unread:
         line += f"; {counted(len(unread), 'command')} gave no answer, which no verdict needs"
     yield ok(line, "\n".join((*known, *(f"no answer to '{command}': {why}" for command, why in unread.items()))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from ..evidence.run_files import STUDY_PAGE
 from ..project import Project, listed
 from ..studies.study import Study, load_study, steps_of
 from ..units import counted
-from .arguments import add_run, run_of
+from .arguments import add_run, number, run_of
 
 # what runs a study, and what reads its results, is imported by the functions that need it: both take a second
 
@@ -37,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("name", metavar="NAME", help="a file of variables/studies, without its ending")
     run_.add_argument("--testbed", help="a file of variables/testbeds (default: the study's, or simulated)")
     run_.add_argument("--goal", default="standard", help="a file of variables/goals (default: standard)")
-    run_.add_argument("--repeats", type=_repeats, metavar="N", help="blocks, in place of the study's own number")
+    blocks = "blocks, in place of the study's own number"
+    run_.add_argument("--repeats", type=number(1, 100, int), metavar="N", help=blocks)
     run_.add_argument("--resume", metavar="RUN", help="go on with this run: only what is missing is measured")
     run_.add_argument(
         "--wait", type=float, default=60.0, metavar="MIN", help="limit of a step by hand (default: 60 min)"
@@ -90,10 +92,11 @@ def _run(arguments: argparse.Namespace) -> int:
     project, asked = Project.find(), arguments
     results: Path = (asked.results or project.results).absolute()
     earlier = read_run(find_one_run(asked.resume, results)) if asked.resume else None
-    study_run = StudyRun(project, asked.name, asked.testbed, asked.goal, asked.repeats, earlier, say=_say)
+    say = partial(print, flush=True)
+    study_run = StudyRun(project, asked.name, asked.testbed, asked.goal, asked.repeats, earlier, say=say)
     if asked.plan:
         for line in study_run.foreword():
-            _say(line)
+            print(line)
         return 0
     return _show(read_results(study_run.run(results, wait=60 * asked.wait)))
 
@@ -119,13 +122,3 @@ def _show(results: StudyResults, form: str = "text", table: str | None = None) -
     else:
         print((as_csv if form == "csv" else as_markdown)(shown), end="")
     return 0 if results.close_enough and results.complete and not results.failures else 1
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
-def _repeats(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(f"'{text[:40]}': expected a whole number from 1 to 100")
-    return int(text)
