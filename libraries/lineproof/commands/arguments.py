@@ -33,14 +33,12 @@ def add_json(parser: argparse._ActionsContainer) -> None:
 RUN = "a run: its folder, a folder of results (its newest execution that ended), the beginning of its id, or a tag"
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add ``RUN``: one run, by any of its names."""
-    parser.add_argument("run_name", metavar="RUN", help=RUN)
-
-
-def add_runs(parser: argparse.ArgumentParser) -> None:
-    """Add ``RUN …``: runs, each by any of its names."""
-    parser.add_argument("run_names", metavar="RUN", nargs="+", help=RUN)
+def add_run(parser: argparse.ArgumentParser, several: bool = False) -> None:
+    """Add ``RUN``, or *several* of them, each by any of its names."""
+    if several:
+        parser.add_argument("run_names", metavar="RUN", nargs="+", help=RUN)
+    else:
+        parser.add_argument("run_name", metavar="RUN", help=RUN)
 
 
 def runs_of(name: str, beside: Path | None = None) -> tuple[Path, ...]:

@@ -48,14 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     """
     project = Project.find()
     # an earlier file is read too: one that is wrong would be found only when this one is to be written
-    kept_in = arguments.calibrations or folder(project)
+    kept_in = arguments.calibrations or project.results / FOLDER
     plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, kept_in)
     profiles = [plan.catalogue.profile(traffic.split()) for traffic in arguments.traffic or TRAFFIC]
     chosen = [both for both, only in ((False, arguments.unidirectional), (True, arguments.bidirectional)) if only]
     calibrate(plan, profiles, chosen or [False, True], arguments.pairs, arguments.duration, kept_in, say)
     return 0
-
-
-def folder(project: Project) -> Path:
-    """Return the default folder of calibrations, beside the runs."""
-    return project.results / FOLDER

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from ..ceilings import FOLDER
 from ..core.foreign import ForeignFrames, origins
 from ..core.router_facts import RouterFacts
 from ..core.telemetry import LinkState
@@ -30,7 +31,7 @@ from ..testbed.settings import HardwareSettings
 from ..units import counted, duration_text, line_rate_pps, si
 from ..visible import shortened
 from .arguments import add_json, add_plan_arguments, complete_names, number, print_lines, say
-from .calibrate import GOAL, folder
+from .calibrate import GOAL
 
 LISTEN_SECONDS = 10.0
 """Seconds of listening, on the testbed's clock: spanning tree says hello five times in them."""
@@ -125,7 +126,7 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
     opening = "files"
     try:
         project = Project.find()
-        calibrations = folder(project)
+        calibrations = project.results / FOLDER
         if arguments.calibrations is not None:
             calibrations = require_folder(arguments.calibrations, "the folder of calibrations")
         plan = Plan.read(

@@ -11,7 +11,7 @@ from ..evidence.gate import ALLOWED, EXIT_STATUS, ComparisonRule, RunComparison,
 from ..evidence.rejudge import confirmed
 from ..evidence.run import check_tag, read_run, tag_runs
 from ..files import write_whole
-from .arguments import add_forms, add_runs, number, print_document, refuse_one_run_twice, runs_of
+from .arguments import add_forms, add_run, number, print_document, refuse_one_run_twice, runs_of
 
 STATUS = (
     "Exit status 0: every sentence passed, and none is proven worse than the baseline. 1: a FAIL, or proven worse."
@@ -22,7 +22,7 @@ STATUS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that the command takes."""
     parser.description = f"May this be released? {STATUS}"
-    add_runs(parser)
+    add_run(parser, several=True)
     parser.add_argument("--baseline", metavar="RUN", action="append", default=[], help="the same, of what was good")
     allowed = f"by how much something may be worse, in per cent of the baseline ({100 * ALLOWED:g})"
     parser.add_argument("--allow", type=percent, default=ALLOWED, metavar="PERCENT", help=allowed)

@@ -15,8 +15,6 @@ from ..project import packaged_suites, packaged_variables
 from ..system.children import requirement
 from .arguments import complete_names
 
-TEMPLATE = Path(__file__).parent / "template"
-
 PLATFORMS, TESTBEDS = Path("variables", "platforms"), Path("variables", "testbeds")
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -66,7 +64,8 @@ def _files(name: str, shipped: bool) -> Iterator[tuple[Path, str]]:
     wanted = requirement("bench").partition(" @ file:")[0]
 
     def made(template: str) -> str:
-        return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(name=name, lineproof=wanted)
+        path = Path(__file__).parent / "template" / template
+        return Template(path.read_text(encoding="utf-8")).substitute(name=name, lineproof=wanted)
 
     platform, suite = made("platform.yaml"), made("suite.robot")
     if shipped:

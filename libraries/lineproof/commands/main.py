@@ -113,8 +113,6 @@ def run_bench(argv: Sequence[str]) -> int:
 
 NOT_DONE = 2
 INTERRUPTED = 130
-CLOSED_PIPE = 141
-"""The status of a process that SIGPIPE ends: ``lineproof doctor … | head -1``."""
 
 _OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """Errors that name no file and come from printing: files of ours are written with their name."""
@@ -123,7 +121,10 @@ _OF_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, e
 def finish(run: Callable[[], int]) -> NoReturn:
     """End this process with the status that *run* returns; any error is one paragraph on standard error."""
     status = NOT_DONE
-    _take_any_text()
+    for stream in (sys.stdout, sys.stderr):
+        # characters that the terminal's set lacks are escaped (LANG=C, PYTHONIOENCODING=ascii)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         try:
             with termination_as_interrupt():
@@ -142,18 +143,11 @@ def finish(run: Callable[[], int]) -> NoReturn:
         # what is left in the buffer must not be tried again when the interpreter ends
         with contextlib.suppress(OSError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = CLOSED_PIPE
+        status = 141  # as of a process that SIGPIPE ends: 'lineproof doctor … | head -1'
         if not isinstance(error, BrokenPipeError):
             status = NOT_DONE
             _complain(f"the output cannot be written: {error.strerror}")
     sys.exit(status)
-
-
-def _take_any_text() -> None:
-    """Escape characters that the terminal's character set lacks (LANG=C, PYTHONIOENCODING=ascii)."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _complain(problem: str) -> None:

@@ -14,7 +14,7 @@ from ..evidence.report import report, write_report
 from ..evidence.run import RecordedRun, read_run
 from ..evidence.run_files import PAGE
 from ..evidence.summary import ExecutionSummary, RunSummary, page_name, summary, summary_of
-from .arguments import add_runs, refuse_one_run_twice, runs_of
+from .arguments import add_run, refuse_one_run_twice, runs_of
 
 FORMATS: Mapping[str, Callable[[ExecutionSummary], str]] = {
     "text": lambda execution: as_text(summary(execution)),
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " killed, or whose disk was full, is shown up to its last finished sentence and marked as incomplete; its"
         f" folder then gets its {PAGE}, if it lacks it."
     )
-    add_runs(parser)
+    add_run(parser, several=True)
     parser.add_argument("--format", choices=FORMATS, default="text", help="of what is printed; default text")
 
 

@@ -13,7 +13,7 @@ from ..evidence.run_files import ENVIRONMENT_FILE, Integrity
 from ..evidence.signoff.signature import Signed, read_public_key, verify
 from ..units import counted
 from ..visible import one_line
-from .arguments import add_json, add_runs, print_document, runs_of
+from .arguments import add_json, add_run, print_document, runs_of
 
 
 def verified(runs: Sequence[tuple[Integrity, Signed | None]]) -> Document:
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " altered, added or removed since; and its signature with a public key. A run that was never closed is checked"
         " as far as it went. Exit status 1 if anything was altered, or if the key did not sign it."
     )
-    add_runs(parser)
+    add_run(parser, several=True)
     parser.add_argument(
         "--public-key", metavar="KEY", help="minisign's public key, or its file: that manifest.json must be signed with"
     )

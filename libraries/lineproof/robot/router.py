@@ -24,9 +24,6 @@ from ..session.explaining import explained, read_under_load, samples
 from ..system.ssh import Connection
 from .shared import Component, show_document
 
-ALIAS = "router"
-"""The name of the router's connection for SSHLibrary's keywords."""
-
 
 class RouterKeywords(Component):
     """Reaches the router under test through SSHLibrary, and reads it in trials that no verdict rests on.
@@ -152,8 +149,8 @@ def _share(connection: Connection) -> None:
     """Let the keywords of the suite's SSHLibrary use *connection*."""
     if (library := _suites_library()) is not None:
         # its keywords register connections of their own only
-        index = library._connections.register(connection, ALIAS)
-        connection.config.update(index=index, alias=ALIAS)
+        index = library._connections.register(connection, "router")
+        connection.config.update(index=index, alias="router")
 
 
 def _take_back(connection: Connection) -> None:

@@ -106,7 +106,10 @@ class TestbedKeywords(Component):
         self.shared.progress = Progress(sys.__stderr__, plan.clock_speed, len(required))
         self.shared.widest = max((len(requirement.sentence) for requirement in required), default=0)
         if required:
-            say(_budget_words(plan, required) + _margin_words(required))
+            budget = plan.budget(required)
+            least, most = budget.wall_seconds(plan.clock_speed), budget.most_wall_seconds(plan.clock_speed)
+            times = f"about {duration_text(least)} if all pass at once, at most {duration_text(most)} of trials"
+            say(f"{counted(len(required), 'sentence')}: {times}{_margin_words(required)}")
             logger.info(str(plan.goal))
 
     def _say(self, words: str) -> None:
@@ -238,14 +241,6 @@ def _noting(step: Callable[[], None], problems: list[str]) -> None:
         step()
     except BREAKDOWN_ERRORS as error:
         problems.append(in_words(error))
-
-
-def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
-    """Return how long the sentences take in real time, with their search for a power without traffic."""
-    budget = plan.budget(requirements)
-    least, most = budget.wall_seconds(plan.clock_speed), budget.most_wall_seconds(plan.clock_speed)
-    count = counted(len(requirements), "sentence")
-    return f"{count}: about {duration_text(least)} if all pass at once, at most {duration_text(most)} of trials"
 
 
 def _shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
