@@ -170,7 +170,7 @@ def test_a_difference_within_the_baselines_drift_is_not_proven() -> None:
 def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
     bounds: tuple[str, ...], two: float, limited: bool
 ) -> None:
-    study, records = same(throughput="64b 1-flow unidirectional"), []
+    study, records = RATE, []
     for name in study.variants:
         middle = two if name == "two" else 50.0
         values = {name: [middle + 0.01 * (number % 3) for number in range(2 * BLOCKS)]}

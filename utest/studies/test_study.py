@@ -7,30 +7,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import cast
 from unittest.mock import MagicMock
 
 import pytest
 
 from lineproof.commands.main import main
-from lineproof.core.router_facts import NicFacts, RouterFacts, RouterSetUp
+from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.errors import ConfigError, TestbedError
-from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.run import RecordedRun, read_run
 from lineproof.platforms import Software, read_platform
 from lineproof.project import Project
 from lineproof.session.session import Session
 from lineproof.studies import runner
 from lineproof.studies.measuring import check_router
-from lineproof.studies.results import SESSIONS, UNCHECKED, read_results
+from lineproof.studies.results import UNCHECKED
 from lineproof.studies.runner import OtherRouter, StudyRun
 from lineproof.studies.study import Step, Study, load_study, steps_of
 from lineproof.system.ssh_shell import Result
-from support.evidence_builders import RUN
 from support.model_bench import PROJECT
 from support.paths import ROOT
-from support.study_builders import SMALL, measurements, results_of, study_of, study_project, text
+from support.study_builders import SMALL, results_of, study_of, study_project, text
 
 
 def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
@@ -255,116 +252,25 @@ def test_what_holds_from_a_restart_on_is_set_and_undone_with_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = small(tmp_path, SMALL.replace("  linux: {software: linux}", f"  linux:\n{TUNABLE}"))
-    begun(run, tmp_path / "results")
+    steps, run.steps = run.steps, []
+    run.run(tmp_path / "results")
     monkeypatch.setattr(runner, "check_router", lambda *_: ([], {}))
     session = MagicMock(simulated=False)
     session.router.restarts = 0
     for variant in ("vpp", "linux", "vpp", "linux"):
         run._session, run._key = session, run._session_key(variant)
-        run._session_of(Step(1, "", variant, "ramp"))
+        run._session_of(next(step for step in steps if step.variant == variant))
     monkeypatch.setattr(run, "_closed", lambda session: None)
     run._close_session()
     calls = [name for name, *_ in session.router.mock_calls if name in ("driver.apply", "restart", "driver.withdraw")]
     assert calls == 2 * ["driver.apply", "restart", "driver.apply", "driver.withdraw", "restart"]
 
 
-# -- a run of a study: what it adds to, what it is refused for, how it ends
+# -- a run of a study, and how it ends
 
 
-VERSIONS = {"generator.server": "v3.08", "router.version": "v26.10", "router.rx placement": "one queue"}
-NAME = "netgate6100, vpp"
-
-
-def small(folder: Path, text: str = SMALL, earlier: RecordedRun | None = None) -> StudyRun:
-    return StudyRun(study_project(folder, text), "small", "simulated", "quick", earlier=earlier)
-
-
-def begun(run: StudyRun, results: Path) -> Recorder:
-    """Begin *run* in *results*, and measure nothing."""
-    run.steps = []
-    run.run(results, RUN)
-    return run._recorder
-
-
-def kept(
-    folder: Path,
-    values: tuple[float | None, ...] = (33.4, 33.6),
-    names: tuple[str, ...] = ("vpp",),
-    text: str = SMALL,
-    fingerprints: Mapping[str, str] = MappingProxyType({}),
-) -> RecordedRun:
-    """Return the run RUN with *values* of variants, as the next one finds it."""
-    run = small(folder, text)
-    recorder = begun(run, folder / "results")
-    sessions = {SESSIONS: {NAME: {"versions": VERSIONS, "configuration": {}}}}
-    recorder.amend(sessions, fingerprints={**recorder.environment.fingerprints, **fingerprints})
-    for record in measurements(run.study, dict.fromkeys(names, values)):
-        recorder.folder.add(replace(record, run=RUN, requirement=0))
-    recorder.close()
-    return read_run(folder / "results" / RUN)
-
-
-def opened(run: StudyRun, versions: Mapping[str, str]) -> Session:
-    parts = {
-        "router": SimpleNamespace(configuration=RouterSetUp, is_black_box=True, host_key="", facts=RouterFacts()),
-        "generator": SimpleNamespace(headroom=None, known_limits=None, ports=(), bypassed=False),
-        "testbed": SimpleNamespace(host=None),
-    }
-    return cast(Session, SimpleNamespace(plan=run.plan, versions=lambda: dict(versions), interfaces={}, **parts))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fingerprints", "text", "says"),
-    [
-        ({"host's name": "elsewhere"}, SMALL, "host's name was 'elsewhere' and is '"),
-        ({"code of Lineproof": "0"}, SMALL, "code of Lineproof "),
-        # what judges figures is not chosen after some were seen
-        ({}, SMALL.replace("published:\n", "published:\n  tolerance: {percent: 40}\n"), "study small has changed"),
-        ({}, SMALL.replace("4.32", "5"), "study small has changed"),
-        # other words are the same study
-        (
-            {},
-            f"{SMALL}  explained:\n    one flow: {{linux: another kernel}}\n".replace("title: Two", "title: Both"),
-            "",
-        ),
-    ],
-)
-def test_what_is_not_the_same_adds_nothing(tmp_path: Path, fingerprints: dict[str, str], text: str, says: str) -> None:
-    earlier = kept(tmp_path, fingerprints=fingerprints)
-    if not says:
-        assert len(small(tmp_path, text, earlier).steps) == 6
-        return
-    with pytest.raises(TestbedError) as raised:
-        small(tmp_path, text, earlier)
-    assert f"run '{RUN}' cannot be resumed: {says}" in str(raised.value)
-
-
-@pytest.mark.slow
-def test_a_run_whose_differences_were_seen_gets_no_second_try_of_its_gaps(tmp_path: Path) -> None:
-    one_row = re.sub("  ramp: .*\n", "", SMALL)
-    earlier = kept(tmp_path, (33.4, 33.6, None, 33.5), ("vpp", "linux"), one_row)
-    with pytest.raises(TestbedError, match="is complete, and its differences were seen"):
-        small(tmp_path, one_row, earlier)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["router.version", "generator.server", ""])
-def test_only_the_same_router_and_generator_add_to_a_run(tmp_path: Path, name: str) -> None:
-    run = small(tmp_path, earlier=kept(tmp_path))
-    recorder = begun(run, tmp_path / "more")
-    versions = {**VERSIONS, "generator.leftover": "ports given back", "router.rx placement": "two"}
-    if name:
-        with pytest.raises(OtherRouter) as raised:
-            run._note(opened(run, {**versions, name: "v1"}))
-        assert f"{NAME} is not what was measured before: {name} was '{VERSIONS[name]}' and is 'v1'; " in str(
-            raised.value
-        )
-        return
-    run._note(opened(run, versions))
-    recorder.close()
-    assert recorder.environment.versions["router.version"] == "v26.10"
-    assert f"2 of 2 measurements carried over from run {RUN}." in text(read_results(recorder.folder.path))
+def small(folder: Path, text: str = SMALL) -> StudyRun:
+    return StudyRun(study_project(folder, text), "small", "simulated", "quick")
 
 
 @pytest.mark.slow

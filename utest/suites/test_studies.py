@@ -1,4 +1,4 @@
-"""Small studies: interrupted and gone on with, refused, of a kernel with a firewall, of generators on a cable."""
+"""Small studies: run, interrupted, refused, of a kernel with a firewall, of generators on a cable."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.evidence.run import read_run
+from lineproof.studies.forms import headline
 from lineproof.studies.results import read_results
 from lineproof.studies.runner import StudyRun
 from lineproof.studies.study import load_study, steps_of
@@ -24,37 +25,35 @@ def runs(folder: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_a_study_is_interrupted_and_gone_on_with(tmp_path: Path) -> None:
-    """No measurement is made twice, none is lost, and the run that went on is whole by itself."""
-    project, results = study_project(tmp_path), tmp_path / "results"
+def test_a_study_leaves_each_measurement_with_its_trials_and_can_be_reported_elsewhere(tmp_path: Path) -> None:
+    project = study_project(tmp_path)
+    ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick")
+    # the coarse ramp is nobody's published figure, so that all are met
+    assert ran.returncode == 0 and "2 of 2 published figures inside" in ran.stdout, ran.stdout + ran.stderr
+    (run,) = runs(tmp_path)
+    records, trials = read_run(run).measured, Counter(trial.requirement for trial in read_run(run).trials)
+    places = [(record.block, record.turn, record.variant, record.row) for record in records]
+    assert places == [astuple(step) for step in steps_of(load_study(project.studies / "small.yaml"))]
+    assert all(record.simulated and trials[record.requirement] for record in records) and len(trials) == len(records)
+    assert lineproof(tmp_path, "verify", str(run)).returncode == 0
+    # a report needs nothing but the folder, and says the same
+    page = (run / "study.html").read_text()
+    shutil.copytree(run, elsewhere := tmp_path / "elsewhere" / run.name, ignore=shutil.ignore_patterns("study.*"))
+    assert lineproof(tmp_path, "study", "report", str(elsewhere)).returncode == 0
+    assert (elsewhere / "study.html").read_text() == page
 
+
+@pytest.mark.slow
+def test_what_an_interrupted_study_measured_is_kept(tmp_path: Path) -> None:
     def interrupt(line: str) -> None:
         if line == "block 1: linux":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        StudyRun(project, "small", goal="quick", say=interrupt).run(results)
-    (first,) = runs(tmp_path)
-    before = read_run(first).measured
-    assert [(record.variant, record.row) for record in before] == [("vpp", "one flow"), ("vpp", "ramp")]
-
-    ran = lineproof(tmp_path, "study", "run", "small", "--goal", "quick", "--resume", first.name)
-    # the coarse ramp is nobody's published figure, so that all are met
-    assert ran.returncode == 0 and "2 of 2 published figures inside" in ran.stdout, ran.stdout + ran.stderr
-    _, second = runs(tmp_path)
-    records, trials = read_run(second).measured, Counter(trial.requirement for trial in read_run(second).trials)
-    places = [(record.block, record.turn, record.variant, record.row) for record in records]
-    steps = [astuple(step) for step in steps_of(load_study(project.studies / "small.yaml"))]
-    assert sorted(places) == sorted(steps) and all(record.simulated for record in records)
-    assert [record.carried_from for record in records] == [first.name] * 2 + [""] * 6
-    # each has its own trials, those of the first run too
-    assert all(trials[record.requirement] for record in records) and len(trials) == len(records)
-    assert all(lineproof(tmp_path, "verify", str(run)).returncode == 0 for run in (first, second))
-    # a report needs nothing but the folder, and says the same
-    page = (second / "study.html").read_text()
-    shutil.copytree(second, elsewhere := tmp_path / "elsewhere" / second.name, ignore=shutil.ignore_patterns("study.*"))
-    assert lineproof(tmp_path, "study", "report", str(elsewhere)).returncode == 0
-    assert (elsewhere / "study.html").read_text() == page
+        StudyRun(study_project(tmp_path), "small", goal="quick", say=interrupt).run(tmp_path / "results")
+    (run,) = runs(tmp_path)
+    assert [record.row for record in read_run(run).measured] == ["one flow", "ramp"]
+    assert "INCOMPLETE: 2 of 8 measurements" in headline(read_results(run))
 
 
 QUEUES = """\
@@ -72,7 +71,7 @@ variants:
 
 @pytest.mark.slow
 def test_a_router_with_other_queues_than_its_variant_stops_a_study(tmp_path: Path) -> None:
-    """Also after a step by hand that nobody did; what was measured before it is kept, and gone on with."""
+    """Also after a step by hand that nobody did; what was measured before it is kept."""
     with served(tmp_path) as bench:
         home = bench.project(tmp_path)
         options = ("study", "run", "small", "--testbed", "lab", "--goal", "quick", "--wait", "0")
@@ -85,7 +84,7 @@ def test_a_router_with_other_queues_than_its_variant_stops_a_study(tmp_path: Pat
         ran = lineproof(home, *options)
         assert ran.returncode == 2 and ran.stdout.index("by hand, 1 of 2") < ran.stdout.index("by hand, 2 of 2")
         assert "BY HAND: make the router testbed 'lab', netgate6100, vpp 22.02, " in ran.stdout
-        assert "and has not restarted since" in ran.stderr and "go on with --resume" in ran.stdout
+        assert "and has not restarted since" in ran.stderr and "what was measured is in" in ran.stdout
         assert [record.variant for record in read_run(runs(home)[1]).measured] == ["vpp-3q"]
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
 from ..evidence.document import Document, Facts, Section, as_csv, as_markdown, as_text
-from ..evidence.run import find_one_run, read_run
 from ..evidence.run_files import STUDY_PAGE
 from ..project import Project, listed
 from ..studies.study import Study, load_study, steps_of
@@ -40,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--goal", default="standard", help="a file of variables/goals (default: standard)")
     blocks = "blocks, in place of the study's own number"
     run_.add_argument("--repeats", type=number(1, 100, int), metavar="N", help=blocks)
-    run_.add_argument("--resume", metavar="RUN", help="go on with this run: only what is missing is measured")
     run_.add_argument(
         "--wait", type=float, default=60.0, metavar="MIN", help="limit of a step by hand (default: 60 min)"
     )
@@ -91,9 +89,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     project, asked = Project.find(), arguments
     results: Path = (asked.results or project.results).absolute()
-    earlier = read_run(find_one_run(asked.resume, results)) if asked.resume else None
     say = partial(print, flush=True)
-    study_run = StudyRun(project, asked.name, asked.testbed, asked.goal, asked.repeats, earlier, say=say)
+    study_run = StudyRun(project, asked.name, asked.testbed, asked.goal, asked.repeats, say=say)
     if asked.plan:
         for line in study_run.foreword():
             print(line)

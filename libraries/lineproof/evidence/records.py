@@ -323,8 +323,8 @@ class MeasurementRecord(RunRecord):
 
     ``value`` in ``unit``; None: a gap, and ``reason`` says why. ``requirement``: the number of its trials in
     ``trials.jsonl``. ``curve``: of a ramp, offered and forwarded at each step, in ``unit``. ``figures``: others, by
-    name; of a rate one direction's line rate, too. ``carried_from``: the run that measured it, "" for this one.
-    ``excused``: a gap that is no failure, because the variant is not here, or cannot do what the row asks for.
+    name; of a rate one direction's line rate, too. ``excused``: a gap that is no failure, because the variant is not
+    here, or cannot do what the row asks for.
     """
 
     study: Id
@@ -343,7 +343,6 @@ class MeasurementRecord(RunRecord):
     ended: Moment
     curve: tuple[tuple[float, float], ...] = ()
     figures: Mapping[str, Figure] = field(default_factory=dict)
-    carried_from: str = ""
     excused: bool = False
     schema: Literal["lineproof.measurement/1"] = "lineproof.measurement/1"
 

@@ -435,7 +435,7 @@ def next_command(runs: Sequence[RunSummary]) -> str:
         interrupted = any(not lack.startswith(WITHOUT_VERDICT) for lack in run.incomplete)
         if interrupted or any({record.verdict, record.counts_as} == {"INCONCLUSIVE"} for record in records):
             if run.tables:
-                return f"the same study again, with --resume {name} (a suite: -v RESUME:{name})"
+                return "the same study again"
             variables = {"TESTBED": known.testbed, "GOAL": known.goal and known.goal.goal, "RESUME": name}
             options = [f"-v {variable}:{value}" for variable, value in variables.items() if value]
             suite = _from_here(Path(known.extra.get("suite", known.suite)))

@@ -12,7 +12,6 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
-from ..evidence.run import find_one_run, read_run
 from ..studies.forms import figure, headline, notes, page, write_page
 from ..studies.results import Compared, StudyCell, StudyResults, read_results
 from ..studies.runner import StudyRun
@@ -39,17 +38,15 @@ class StudyKeywords(Component):
         """Measure the study *name*, and leave tables, pictures and CSV in the run's folder.
 
         *testbed* and *goal*: by default those of the run. It opens and closes the testbed itself, once for each
-        software of the router, and says first how long it takes. With ``-v RESUME:<run id>`` an interrupted run goes
-        on: only what is missing is measured. Example:
+        software of the router, and says first how long it takes. Example:
         | Suite Setup    Run Study    netgate6100
         """
         self._read, variable = None, BuiltIn().get_variable_value
-        testbed, goal, resume = testbed or variable("${TESTBED}"), goal or variable("${GOAL}"), variable("${RESUME}")
+        testbed, goal = testbed or variable("${TESTBED}"), goal or variable("${GOAL}")
         self.shared.interruption.watch()
         check_run_variables()
         folder, project, secrets = self._execution_folder(), self.shared.project, secrets_of_variables()
-        earlier = read_run(find_one_run(resume, folder.parent)) if resume else None
-        run = StudyRun(project, name, testbed, goal, None, earlier, secrets, logger.console)
+        run = StudyRun(project, name, testbed, goal, None, secrets, logger.console)
         self._read = results = read_results(run.run(folder.parent, folder.name))
         shown = write_page(results)
         allure.attach(results.study.title, page(results), "HTML")

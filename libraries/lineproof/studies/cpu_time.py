@@ -10,13 +10,15 @@ router's. Elsewhere the router's own shares of soft interrupts are read while fr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
 from ..core.quantity import Requirement
-from ..core.trial import DURING_READING, Fault, Trial, read_trial
+from ..core.trial import DURING_READING, Fault, Trial
 from ..errors import TestbedError
+from ..procedures.procedure import ProcedureRun
 from ..procedures.trials import CharacterisationEnded
 from ..session.explaining import ALL, read_under_load
 from ..session.session import Session
@@ -34,6 +36,9 @@ from ..system.cpu_clock import (
 CPU_STEAL = "cpu_steal"
 """A figure: per cent of this machine's CPU time that was stolen meanwhile."""
 
+PARTS = 10
+"""Parts of a trial that are read apart: a short disturbance does not move their median."""
+
 
 class CpuReading(NamedTuple):
     """Frames sent, and CPU ``seconds`` of the senders and of what else does the router's work, until now."""
@@ -42,41 +47,39 @@ class CpuReading(NamedTuple):
     seconds: float
 
 
-def cpu_time(
-    session: Session, requirement: Requirement, seconds: float, on_trial: Callable[[Trial], None]
-) -> tuple[float, dict[str, float]]:
-    """Return the ns of CPU time per frame of *requirement*, and other figures.
+def cpu_time(run: ProcedureRun, requirement: Requirement) -> tuple[float, dict[str, float]]:
+    """Return the ns of CPU time per frame of *requirement*, and other figures, by one trial at its load.
 
-    Its streams are on the ports. A trial of *seconds* at its load is heard by *on_trial*. Raises CharacterisationEnded
-    where it shows no time, TestbedError where none can be read.
+    Raises CharacterisationEnded where it shows no time, TestbedError where none can be read.
     """
+    session, seconds = run.session, run.session.plan.goal.final_trial_duration
+    session.traffic.put_for(requirement)
+    run.begin(requirement)
+    load = session.plan.load_for(requirement)
     if session.plan.testbed.kind != "netns":
         return median(_by_the_router(session, requirement) for _ in range(3)), {}
     read, readings, ramp, spare = _clock(session), list[CpuReading](), 0.3, 0.2
-    count = 10  # parts of a trial that are read apart: a short disturbance does not move their median
 
     def during(wait: Callable[[float], None]) -> None:
         wait(ramp)
         readings.append(read())
-        for _ in range(count):
-            wait(seconds / count)
+        for _ in range(PARTS):
+            wait(seconds / PARTS)
             readings.append(read())
 
     before = cpu_times()
-    outcome = session.traffic.measure(session.plan.load_for(requirement), ramp + seconds + spare, during)
-    steal = steal_percent(before, cpu_times())
-    trial = read_trial(1, outcome, session.tolerance, session.clock_speed)
-    on_trial(trial)
-    if unusable := "; ".join(why_unusable(trial)):
+    with run.series(requirement) as trials:
+        measure = partial(session.traffic.measure, during=during)
+        trial = trials.run(load, ramp + seconds + spare, lambda trial: True, measure, repeats=0)
+    if unusable := trials.ended or "; ".join(why_unusable(trial)):
         raise CharacterisationEnded(unusable)
-    if not readings:
-        raise CharacterisationEnded("nothing was read, because a port of the generator sent no frame")
+    steal = steal_percent(before, cpu_times())
     windows = [CpuReading(now.frames - then.frames, now.seconds - then.seconds) for then, now in pairwise(readings)]
     # a reading after the end of traffic, which came late, is of a window without enough frames
     windows = [window for window in windows if window.frames >= 100]
-    if len(windows) < count / 2:
-        took = outcome.readings.get(DURING_READING, 0.0)
-        raise CharacterisationEnded(f"{len(windows)} of {count} readings came in time, the last after {took:.1f} s")
+    if len(windows) < PARTS / 2:
+        took = trial.outcome.readings.get(DURING_READING, 0.0)
+        raise CharacterisationEnded(f"{len(windows)} of {PARTS} readings came in time, the last after {took:.1f} s")
     figures = {
         "windows": float(len(windows)),
         "offered_pps": trial.offered / trial.seconds.high,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -224,26 +224,32 @@ def headline(results: StudyResults) -> str:
 
 
 def notes(results: StudyResults) -> list[str]:
-    """Return what must be known of the figures: why published ones are not met; drift, gaps."""
-    cells, records = results.cells.values(), results.records
-    drifts = (
+    """Return what must be known of the figures: why published ones are not met; drift, gaps, the machine."""
+    study, cells, records = results.study, results.cells.values(), results.records
+    measures = {cell.row: study.measures[cell.row] for cell in results.published}
+    tolerances = grouped(
+        (study.tolerance_of(row).words(measure.is_rate, measure.is_difference), row)
+        for row, measure in measures.items()
+    )
+    places = {tolerance: f", of {', '.join(names)}" * (len(tolerances) > 1) for tolerance, names in tolerances.items()}
+    lines = [f"Inside{place}: within {tolerance}." for tolerance, place in places.items()]
+    unchecked = results.environment.extra.get(UNCHECKED, {})
+    unknown = grouped((place, variant) for variant, own in unchecked.items() for place in own.items())
+    for (name, why), variants in unknown.items():
+        which = "all" if len(variants) == len(study.variants) else ", ".join(variants)
+        lines.append(f"Not checked: '{name}' of {which}: {why}.")
+    lines += [
         f"{row}: the baseline drifted within the blocks by {drift.change}; a smaller difference is not proven here"
         for row, drift in results.drifts.items()
         if drift.proven
-    )
-    doubtful = (
-        f"{cell.row}, {cell.variant}: {doubt}"
-        for cell in cells
-        for doubt in (cell.few, f"outside{_explained(cell)}" if cell.inside is False else "")
-        if doubt
-    )
-    gaps = grouped(
-        ((cell.variant, reason), f"{number} of {cell.row}")
-        for cell in cells
-        for reason, number in Counter(cell.gaps).items()
-    )
-    no_values = (f"{variant}: no value: {why} ({', '.join(places)})" for (variant, why), places in gaps.items())
-    lines = [*_carried(results), *_tolerances(results), *_unchecked(results), *drifts, *doubtful, *no_values]
+    ]
+    for cell in cells:
+        why = f": {cell.explanation}" if cell.explanation else ", not explained"
+        doubts = cell.few, f"outside{why}" if cell.inside is False else ""
+        lines += [f"{cell.row}, {cell.variant}: {doubt}" for doubt in doubts if doubt]
+    counts = ((cell, Counter(cell.gaps).items()) for cell in cells)
+    gaps = grouped(((cell.variant, why), f"{times} of {cell.row}") for cell, own in counts for why, times in own)
+    lines += [f"{variant}: no value: {why} ({', '.join(missing)})" for (variant, why), missing in gaps.items()]
     if host := results.environment.host:
         steals = [record.figures[CPU_STEAL] for record in records if CPU_STEAL in record.figures]
         said = f"; CPU steal {median(steals):.1f} % in the median, {max(steals):.1f} % at most" if steals else ""
@@ -259,44 +265,12 @@ def notes(results: StudyResults) -> list[str]:
             "≥: the router did not fall behind at any load that was offered; its own limit is somewhere above."
         )
     if compared := [cell.compared for cell in cells if cell.compared]:
-        wider = ", the step of a ramp or the width of a search" if any(x.allowance for x in compared) else ""
+        wider = ", the step of a ramp" if any(known.allowance for known in compared) else ""
         lines.append(
             f"Differences: Welch's t at {100 * CONFIDENCE:g} % for all variants of a row together (Holm), with the"
             f" means of the baseline's visits{wider}; published ones: Student's t with one variance, as ministat."
         )
     return lines
-
-
-def _explained(cell: StudyCell) -> str:
-    return f": {cell.explanation}" if cell.explanation else ", not explained"
-
-
-def _carried(results: StudyResults) -> Iterator[str]:
-    """Yield how many measurements are of which earlier run."""
-    total = counted(len(results.records), "measurement")
-    for run, number in Counter(record.carried_from for record in results.records if record.carried_from).items():
-        yield f"{number} of {total} carried over from run {run}."
-
-
-def _tolerances(results: StudyResults) -> Iterator[str]:
-    """Yield which figures are inside: a sentence for each tolerance, with its rows if there are several."""
-    measures = {cell.row: results.study.measures[cell.row] for cell in results.published}
-    tolerances = grouped(
-        (results.study.tolerance_of(row).words(measure.is_rate, measure.is_difference), row)
-        for row, measure in measures.items()
-    )
-    for tolerance, names in tolerances.items():
-        place = f", of {', '.join(names)}" if len(tolerances) > 1 else ""
-        yield f"Inside{place}: within {tolerance}."
-
-
-def _unchecked(results: StudyResults) -> Iterator[str]:
-    """Yield what of the router was not checked: a sentence for each fact or command and its reason."""
-    unchecked = results.environment.extra.get(UNCHECKED, {})
-    places = grouped((place, variant) for variant, own in unchecked.items() for place in own.items())
-    for (name, why), variants in places.items():
-        which = "all" if len(variants) == len(results.study.variants) else ", ".join(variants)
-        yield f"Not checked: '{name}' of {which}: {why}."
 
 
 # -- pictures ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One measurement of a study on an open session: a row's kind becomes a method of the house, and its figure a value.
+"""One measurement of a study on an open session: a row's kind becomes a procedure's trials, and their figure a value.
 
 Nothing is judged. What the testbed may have spoilt, and what it does not know, is a gap.
 """
@@ -7,27 +7,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from functools import partial
 from statistics import fmean
 from typing import Any
 
 from ..command_values import summarised
-from ..core.deciding import TrialPlan
-from ..core.doubts import with_doubts
+from ..core.doubts import Conditions
 from ..core.goal import Goal
 from ..core.quantity import Requirement, TrafficWords
 from ..core.sentence import parse_traffic
 from ..core.telemetry import Telemetry, unsent_by_interface
-from ..core.trial import Load, Problem, Trial, read_trial
+from ..core.trial import Load, Outcome, Problem, Trial
 from ..errors import SentenceError, TestbedError
 from ..evidence.recorder import Recorder
 from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampResult
-from ..procedures.search import search
-from ..procedures.trials import MOST_REPEATS, CharacterisationEnded
+from ..procedures.trials import CharacterisationEnded
 from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lost_neighbours, pauses, promised
 from ..session.plan import Plan
 from ..session.session import Session
@@ -35,7 +32,7 @@ from ..system.command_line import ShellCommands
 from ..visible import shortened
 from .cpu_time import cpu_time
 from .senders import DIRECTIONS, OFFERED, sending_figures
-from .study import AT_LEAST, LINE, LINK, RAMP_STEPS, Step, Study, StudyRow, rate_units
+from .study import AT_LEAST, LINE, LINK, Step, Study, StudyRow, rate_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +61,10 @@ def goal_of_measurement(goal: Goal, seconds: float | None) -> Goal:
 def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
     """Raise SentenceError if *row* cannot be measured on *variant* with *plan*."""
     measure = study.measures[row]
-    if measure.how.measured is None:
-        plan.check_pairs(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
-    else:
+    if measure.how.quantity:
         plan.check_measurable(study.measured_of(row, variant, plan.catalogue))
+    else:
+        plan.check_pairs(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
     if measure.kind in ("takes_in", "drops_sending") and plan.uncounted:
         raise SentenceError(f"'{study.sentence_of(row, variant)}': {plan.uncounted}")
 
@@ -80,21 +77,20 @@ def check_router(session: Session, study: Study, variant: str) -> tuple[list[str
     """
     facts, software = session.router.facts, session.plan.software
     parts: list[Mapping[str, Any]] = [asdict(facts), facts.other]
-    for nic in facts.nics:
-        parts += [asdict(nic), nic.other]
-    differs, unchecked = list(facts.differences), dict[str, str]()
-    for name, stated, reported in (
-        ("version", software.version, facts.version or facts.os or facts.kernel),
-        ("workers", software.workers, facts.workers),
-        ("receive queues", software.rx_queues, any(nic.rx_queues for nic in facts.nics)),
-    ):
-        if stated and not reported:
-            unchecked[name] = "the router does not report it"
+    parts += [part for nic in facts.nics for part in (asdict(nic), nic.other)]
+    stated = {
+        "version": (software.version, facts.version or facts.os or facts.kernel),
+        "workers": (software.workers, facts.workers),
+        "receive queues": (software.rx_queues, any(nic.rx_queues for nic in facts.nics)),
+    }
+    unreported = "the router does not report it"
+    unchecked = {name: unreported for name, (says, reports) in stated.items() if says and not reports}
+    differs = list(facts.differences)
     for name, expected in study.facts_of(variant).items():
         shown = [str(part[name]) for part in parts if part.get(name) is not None]
-        whole = re.compile(rf"(?<!\w){re.escape(str(expected))}(?!\w)", re.IGNORECASE)
-        is_number = isinstance(expected, float)
-        wrong = [value for value in shown if not (value == f"{expected:g}" if is_number else whole.search(value))]
+        # a number is all of it, a text a whole word in it
+        exact = f"{expected:g}" if isinstance(expected, float) else rf".*(?<!\w){re.escape(expected)}(?!\w).*"
+        wrong = [value for value in shown if not re.fullmatch(exact, value, re.IGNORECASE)]
         if session.simulated and (not shown or "simulated" in "".join(wrong).lower()):
             unchecked[name] = "a simulated router does not have it"
         elif wrong or not shown:
@@ -119,11 +115,11 @@ def measure_row(session: Session, study: Study, step: Step, recorder: Recorder) 
     what could not be proven has a reason.
     """
     one = _Measurement(session, study, step, recorder)
-    methods = {"ramp": one.of_ramp, "throughput": one.of_search, "cpu_time": one.of_cpu_time, "sends": one.of_sender}
+    methods = {"ramp": one.of_ramp, "cpu_time": one.of_cpu_time, "sends": one.of_sender}
     try:
         return methods.get(one.row.kind, one.of_quantity)()
     except CharacterisationEnded as error:
-        return Measured(None, str(error), figures=one.line_figures)
+        return Measured(None, str(error).removeprefix("inconclusive: "), figures=one.line_figures)
 
 
 class _Measurement(ProcedureRun):
@@ -136,94 +132,81 @@ class _Measurement(ProcedureRun):
         traffic_words = study.traffic_of(step.row, step.variant)
         super().__init__(session, lambda traffic: recorder.begin(str(step)), keep, words=traffic_words)
         self.study, self.step, self.recorder = study, step, recorder
-        self.plan, self.row, self.sent_words = session.plan, study.measures[step.row], self.traffic(traffic_words)
-        self.link, self.line_pps = self.link_bps(self.sent_words), self.line(self.sent_words)
-        self.line_figures = {LINE: self.line_pps, LINK: self.link} if self.row.is_rate else {}
+        self.row, self.sent_words = study.measures[step.row], self.traffic(traffic_words)
+        self.line_pps, link = self.line(self.sent_words), self.link_bps(self.sent_words)
+        self.line_figures = {LINE: self.line_pps, LINK: link} if self.row.is_rate else {}
+        self.unit_pps = rate_units(self.line_pps, link).get(study.unit_of(step.row), 1.0)
+        """Frames/s that one of the row's unit is; 1 where that is no rate."""
 
     def of_ramp(self) -> Measured:
         """Return the load at which the router falls behind."""
         self.router_problem()  # a reading to compare with at the end
         step, edge = timedelta(seconds=self.study.seconds or 1.0), timedelta(seconds=2)
-        result = RAMP.measure(self, self.words, self.row.steps or RAMP_STEPS, step, edge, edge)
-        self._check_ending(result.ended)
-        trials = [step.trial for step in result.rise]
-        curve = tuple((self._rate(trial_pps(trial, False)), self._rate(trial_pps(trial, True))) for trial in trials)
+        result = RAMP.measure(self, self.words, self.row.steps, step, edge, edge)
+        if problems := "; ".join(filter(None, (result.ended, self.router_problem()))):
+            raise CharacterisationEnded(problems)
+        rates = [trial_pps(step.trial) for step in result.rise]
+        curve = tuple((offered / self.unit_pps, forwarded / self.unit_pps) for offered, forwarded in rates)
         return self._measured(knee_pps(result, self.sent_words.directions), {}, result.saturation is None, curve)
-
-    def of_search(self) -> Measured:
-        """Return the highest load without loss."""
-        self.router_problem()  # a reading to compare with at the end
-        result = search(self, self.words, {"NDR": 0.0})
-        bounds = result["NDR"]
-        self._check_ending(result.ended)
-        if bounds.lower is None:
-            raise CharacterisationEnded("no load was carried without loss")
-        return self._measured(self.sent_words.directions * bounds.lower.pps, {}, bounds.upper is None)
 
     def of_sender(self) -> Measured:
         """Return what the generator offers."""
-        self.session.traffic.put(self.sent_words)
-        self.begin(self.sent_words)
-        figures = sending_figures(self.session, self.sent_words, partial(self.on_trial, self.sent_words))
+        figures = sending_figures(self, self.sent_words)
         return self._measured(figures[OFFERED] * figures[DIRECTIONS], figures)
 
     def of_cpu_time(self) -> Measured:
         """Return the CPU time of a frame."""
-        requirement = self._requirement()
-        self.session.traffic.put_for(requirement)
-        self.begin(requirement)
-        seconds = self.plan.goal.final_trial_duration
-        value, figures = cpu_time(self.session, requirement, seconds, partial(self.on_trial, requirement))
-        return Measured(value, figures=figures)
+        return self._measured(*cpu_time(self, self._requirement()))
 
     def of_quantity(self) -> Measured:
-        """Return the figure of a quantity, or of the router's own counters, in the first trial that shows it.
-
-        Raises TestbedError where the testbed breaks down, or a counter of the router began anew.
-        """
-        session, requirement, names = self.session, self._requirement(), self.row.how.figures
-        hear = self.recorder.listener(requirement, session)
+        """Return the figure of a quantity, or of the router's own counters, in the first trial that shows it."""
+        session, names, interfaces = self.session, self.row.how.figures, self.session.interfaces
+        requirement = self._requirement()
+        hear, readings = self.recorder.listener(requirement, session), dict[str, Telemetry]()
         warm_up = session.prepare(requirement)
         self.begin(requirement)
-        promise = promised(session, requirement)
-        loads = TrialPlan(promise, self.line_pps, session.clock_speed == 1 and not session.tolerance.ends_in_time)
         if warm_up is not None:
             hear(EndedTrial(warm_up))
-            loads.learn(warm_up)
+        promise = promised(session, requirement)
         measure = session.measure_of(promise, hear)
 
-        def reading(moment: str) -> Telemetry:
-            hear(Reading(moment, telemetry := session.read(moment)))
-            return telemetry
+        def read(moment: str) -> None:
+            readings[moment] = session.read(moment)
+            hear(Reading(moment, readings[moment]))
+
+        def between_readings(load: Load, seconds: float) -> Outcome:
+            read(BEFORE)
+            outcome = measure(load, seconds)
+            read(AFTER)
+            return outcome
+
+        def shown_afterwards(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
+            before, after, link = readings[BEFORE], readings[AFTER], self.link_bps(requirement)
+            yield from lost_neighbours([trial], after, interfaces, requirement.profile)
+            yield from pauses([trial], before, after, interfaces, link)
+
+        def shows_it(trial: Trial) -> bool:
+            figures = figures_of(promise, [trial])
+            is_known = all(math.isfinite(figures.get(name, math.inf)) for name in names)
+            return is_known and not any(map(_may_spoil, trial.problems))
 
         session.examine(True)
-        try:
-            for number in range(1, 2 + MOST_REPEATS):
-                before = reading(BEFORE)
-                outcome = measure(Load(loads.pps), loads.seconds)
-                trial = read_trial(number, outcome, session.tolerance, session.clock_speed)
-                trial = with_doubts(trial, promise.conditions, promise.quantity.doubts)
-                hear(EndedTrial(trial))
-                after, interfaces = reading(AFTER), session.interfaces
-                lost = lost_neighbours([trial], after, interfaces, requirement.profile)
-                paused = pauses([trial], before, after, interfaces, self.link)
-                figures = figures_of(promise, [trial])
-                lacking = [name for name in names if not math.isfinite(figures.get(name, math.inf))]
-                problem = _spoilt((*trial.problems, *lost, *paused))
-                if lacking and not problem:
-                    problem = "; ".join([f"the trial gave no {' and '.join(lacking)}", *map(str, trial.problems)])
-                if not problem:
-                    break
-                loads.learn(trial)
-            else:
-                raise CharacterisationEnded(problem)
-        finally:
-            session.examine(False)
+        with self.series(requirement) as trials:
+            load, seconds = Load(promise.load_pps), promise.quantity.trial_seconds(promise)
+            doubts = *promise.quantity.doubts, shown_afterwards
+            trial = trials.run(load, seconds, shows_it, between_readings, doubts)
+        session.examine(False)
+        if trials.ended:
+            raise CharacterisationEnded(trials.ended)
+        figures = figures_of(promise, [trial])
         if names:
             value = fmean(figures[name] for name in names)
         else:
-            value = _counted(session, self.row.kind, before, after) / trial.seconds.high
+            value = _counted(session, self.row.kind, readings[BEFORE], readings[AFTER]) / trial.seconds.high
         return self._measured(value, figures, was_all_offered(self.row, value, figures["offered_pps"]))
+
+    def _requirement(self) -> Requirement:
+        return self.study.measured_of(self.step.row, self.step.variant, self.session.plan.catalogue)
 
     def _measured(
         self,
@@ -233,20 +216,8 @@ class _Measurement(ProcedureRun):
         curve: tuple[tuple[float, float], ...] = (),
     ) -> Measured:
         """Return *value*, a rate in frames/s; *at_least*: it is only what was offered most."""
-        all_figures = {**figures, **({AT_LEAST: 1.0} if at_least else {}), **self.line_figures}
-        return Measured(self._rate(value) if self.row.is_rate else value, "", curve, all_figures)
-
-    def _rate(self, pps: float) -> float:
-        """Return *pps* frames/s in the unit of the row."""
-        return pps / rate_units(self.line_pps, self.link)[self.study.unit_of(self.step.row)]
-
-    def _requirement(self) -> Requirement:
-        return self.study.measured_of(self.step.row, self.step.variant, self.plan.catalogue)
-
-    def _check_ending(self, ended: str) -> None:
-        """Raise CharacterisationEnded where a procedure has *ended* early, or something happened to the router."""
-        if problems := "; ".join(filter(None, (ended, self.router_problem()))):
-            raise CharacterisationEnded(problems)
+        bound = {AT_LEAST: 1.0} if at_least else {}
+        return Measured(value / self.unit_pps, "", curve, {**figures, **bound, **self.line_figures})
 
 
 def knee_pps(result: RampResult, directions: int) -> float:
@@ -259,20 +230,18 @@ def knee_pps(result: RampResult, directions: int) -> float:
         return directions * max((step.offered_pps for step in result.rise), default=0.0)
     kept_up = result.rise[: result.rise.index(result.saturation)]
     low = directions * kept_up[-1].offered_pps if kept_up else 0.0
-    behind = result.saturation.trial
-    return max(low, min(trial_pps(behind, True), trial_pps(behind, False)))
+    return max(low, min(trial_pps(result.saturation.trial)))
 
 
-def trial_pps(trial: Trial, forwarded: bool) -> float:
-    """Return the frames/s of *trial*, all directions together: *forwarded*, or offered."""
-    return (trial.forwarded if forwarded else trial.offered) / trial.seconds.high
+def trial_pps(trial: Trial) -> tuple[float, float]:
+    """Return the frames/s of *trial* that were offered and forwarded, all directions together."""
+    return trial.offered / trial.seconds.high, trial.forwarded / trial.seconds.high
 
 
-def _spoilt(problems: Sequence[Problem]) -> str:
-    """Return what may have cost or hidden any number of frames, in words; "": nothing. A load not reached may."""
-    faults = [problem for problem in problems if not problem.fault.generator_too_slow]
-    unbounded = (problem for problem in faults if problem.frames is None)
-    return "; ".join(str(problem) for problem in unbounded if problem.fault.may_cost or problem.fault.may_hide)
+def _may_spoil(problem: Problem) -> bool:
+    """Return whether *problem* may have cost or hidden any number of frames. A load that was not reached may."""
+    fault = problem.fault
+    return not fault.generator_too_slow and problem.frames is None and (fault.may_cost or fault.may_hide)
 
 
 def was_all_offered(measure: StudyRow, pps: float, offered_pps: float) -> bool:
@@ -285,12 +254,13 @@ def was_all_offered(measure: StudyRow, pps: float, offered_pps: float) -> bool:
 
 
 def _counted(session: Session, kind: str, before: Telemetry, after: Telemetry) -> float:
-    names = session.interfaces.values()
-    if kind == "takes_in":
-        rises = [after.interfaces[name].rx_packets - before.interfaces[name].rx_packets for name in names]
-    else:
-        pairs = [(unsent_by_interface(before.causes, name), unsent_by_interface(after.causes, name)) for name in names]
-        rises = [now - then for then, now in pairs]
+    """Return the frames that the router's interfaces took in, or sent in vain. Raises TestbedError."""
+
+    def count(reading: Telemetry, name: str) -> int:
+        taken = kind == "takes_in"
+        return reading.interfaces[name].rx_packets if taken else unsent_by_interface(reading.causes, name)
+
+    rises = [count(after, name) - count(before, name) for name in session.interfaces.values()]
     if min(rises, default=0) < 0:
         raise TestbedError("a counter of the router began anew in the trial")
     return sum(rises)

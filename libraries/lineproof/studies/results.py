@@ -14,10 +14,9 @@ from ..errors import ConfigError
 from ..evidence.inputs import unpacked_inputs
 from ..evidence.records import EnvironmentRecord, MeasurementRecord
 from ..evidence.run import RecordedRun, read_run
-from ..procedures.search import RELATIVE_WIDTH
 from ..stats import Comparison, Method, Summary, compare, holm_levels
 from ..units import counted
-from .study import AT_LEAST, LINE, LINK, RAMP_STEPS, TABLE_UNITS, Study, load_study, rate_units, steps_of
+from .study import AT_LEAST, LINE, LINK, TABLE_UNITS, Study, load_study, rate_units, steps_of
 
 REPEATS = "repeats"
 """Key of an environment's extra data: the number of blocks."""
@@ -47,10 +46,10 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 class Compared:
     """A variant's sample with the baseline's.
 
-    ``allowance``: so much may the measurements make of no difference, whatever their spread (a ramp's step, a search's
-    width, a hundredth without a spread); the interval has it. ``drift``: a difference of no more than that may be the
-    baseline's own. ``limited``: it says nothing, because some values are only what was offered. ``p``: that chance
-    alone makes such a difference.
+    ``allowance``: so much may the measurements make of no difference, whatever their spread (a ramp's step, a hundredth
+    without a spread); the interval has it. ``drift``: a difference of no more than that may be the baseline's own.
+    ``limited``: it says nothing, because some values are only what was offered. ``p``: that chance alone makes such a
+    difference.
     """
 
     comparison: Comparison
@@ -150,18 +149,14 @@ class StudyCell:
 
     @property
     def measured(self) -> bool:
-        """Return whether its values are enough for a figure.
-
-        That is half of the blocks, and two where more were asked for. What spoilt the others may have changed those
-        that are left.
-        """
-        return self.blocks >= max(1, min(2, self.asked), self.asked / 2)
+        """Return whether half of its blocks have a value: what spoilt the others may have changed these."""
+        return self.blocks >= max(1, self.asked / 2)
 
     @property
     def few(self) -> str:
         """Return that it has values and too few of them; ""."""
-        known = bool(self.values) and not self.measured
-        return f"values of {self.blocks} of {counted(self.asked, 'block')} are too few" if known else ""
+        is_short = bool(self.values) and not self.measured
+        return f"values of {self.blocks} of {counted(self.asked, 'block')} are too few" if is_short else ""
 
     @cached_property
     def bounds(self) -> int:
@@ -232,8 +227,7 @@ class StudyResults:
     @property
     def failures(self) -> tuple[StudyCell, ...]:
         """Return those of the gaps that should have a value, and not of what is not here."""
-        excused = {(one.row, one.variant): one.excused for one in self.records if one.value is None}
-        return tuple(cell for cell in self.gaps if not excused.get((cell.row, cell.variant)))
+        return tuple(cell for cell in self.gaps if not any(record.excused for record in cell.records))
 
     @property
     def complete(self) -> bool:
@@ -258,15 +252,18 @@ class StudyResults:
             return median(forwarded) * (1.0 if unit == "pps" else value / 1e6) if forwarded else None
         # of a gap the published figure is shown by what others of the row were sent
         sent = (*cell.records, *(record for record in self.records if record.row == cell.row))
-        figures = next((record.figures for record in sent if LINE in record.figures), None)
-        if figures is None:
-            return None
-        pps = rate_units(figures[LINE], figures[LINK], _directions(self.study.traffic_of(cell.row, cell.variant)))
-        return value * pps[cell.unit] / pps[unit]
+        units = _units(sent, _directions(self.study.traffic_of(cell.row, cell.variant)))
+        return value * units[cell.unit] / units[unit] if units else None
 
 
 def _directions(traffic: str) -> int:
     return 2 if "bidirectional" in traffic.split() else 1
+
+
+def _units(records: Iterable[MeasurementRecord], directions: int = 1) -> Mapping[str, float]:
+    """Return how many frames/s each unit is of what the first of *records* that has a rate was sent; empty: none."""
+    known = (record.figures for record in records if LINE in record.figures)
+    return next((rate_units(figures[LINE], figures[LINK], directions) for figures in known), {})
 
 
 # -- from records to results -------------------------------------------------------------------------------------------
@@ -277,9 +274,7 @@ def study_of(run: RecordedRun) -> Study:
     kept = sorted(unpacked_inputs(run).glob("*/studies/*.yaml"))
     if not kept:
         raise ConfigError("keeps no file of a study in its inputs; expected the folder of a study's run", run.path)
-    repeats = run.environment.extra.get(REPEATS)
-    study = load_study(kept[0])
-    return study.model_copy(update={"repeats": repeats}) if isinstance(repeats, int) else study
+    return load_study(kept[0]).model_copy(update={"repeats": run.environment.extra[REPEATS]})
 
 
 def read_results(folder: Path) -> StudyResults:
@@ -296,44 +291,52 @@ def results_of(
     study: Study, records: Sequence[MeasurementRecord], environment: EnvironmentRecord, planned: int = 0
 ) -> StudyResults:
     """Return what *records* of *study* come to. *planned*: how many there should be."""
+    of_cell = grouped(((record.row, record.variant), record) for record in records)
+    is_complete = len(records) >= planned
     cells: dict[tuple[str, str], StudyCell] = {}
     drifts: dict[str, Compared] = {}
     for row in study.measures:
-        own = {name: _cell(study, row, name, records) for name in study.variants if row in study.rows_of(name)}
+        names = [name for name in study.variants if row in study.rows_of(name)]
+        own = {name: _cell(study, row, name, of_cell.get((row, name), [])) for name in names}
+        step = _ramp_step(study, row, records)
         base = own.get(study.baseline or "")
         # what a generator offers at most would be the generator's drift
         if base is not None and not base.at_least:
-            first, last = (
-                [record.value or 0.0 for record in base.known if record.turn == turn] for turn in ("first", "last")
-            )
-            drift = compared_pairs({row: (first, last)}, *_allowed(study, row, own)).get(row)
-            drifts |= {row: drift} if drift else {}
+            turns = grouped((record.turn, record.value or 0.0) for record in base.known)
+            drifts |= compared_pairs({row: (turns.get("first", []), turns.get("last", []))}, step)
+        based = {name: own[known] for name in names if (known := study.baseline_of(name) or "") in own}
         # who looks before all is measured, and then goes on or ends, finds differences that are none
-        differences = _differences(study, row, own, drifts.get(row)) if len(records) >= planned else {}
+        pairs = {
+            name: (base.visit_means, own[name].values)
+            for name, base in based.items()
+            if is_complete and base.measured and own[name].measured
+        }
+        differences = compared_pairs(pairs, step)
         # what the source's own ministat answers
-        pairs = {name: (own[other].published, cell.published) for name, (other, cell) in _based(study, own).items()}
-        answers = compared_pairs(pairs, method="pooled")
+        answers = compared_pairs({name: (base.published, own[name].published) for name, base in based.items()}, None)
         for name, cell in own.items():
-            cells[row, name] = replace(cell, compared=differences.get(name), published_compared=answers.get(name))
+            compared = differences.get(name)
+            if compared is not None:
+                compared = _limited(compared, based[name], cell, drifts.get(row))
+            cells[row, name] = replace(cell, compared=compared, published_compared=answers.get(name))
     return StudyResults(study, tuple(records), cells, drifts, environment, planned)
 
 
 def _cell(study: Study, row: str, variant: str, records: Sequence[MeasurementRecord]) -> StudyCell:
-    """Return what the records of one row and variant come to by themselves."""
-    own = tuple(record for record in records if (record.row, record.variant) == (row, variant))
+    """Return what the *records* of one row and variant come to by themselves."""
     measure, unit = study.measures[row], study.unit_of(row)
     published, allowed = study.published_figures(row, variant), 0.0
     if published and math.isfinite(middle := Summary.of(published).median):
-        line = _line(own, unit) if measure.is_rate else None
+        line = _line(records, unit) if measure.is_rate else None
         allowed = study.tolerance_of(row).allowed(middle, line, measure.is_difference)
     explanation = study.explanation(row, variant)
-    return StudyCell(row, variant, unit, own, study.repeats_of(row), published, allowed, explanation)
+    return StudyCell(row, variant, unit, tuple(records), study.repeats_of(row), published, allowed, explanation)
 
 
 def _line(records: Iterable[MeasurementRecord], unit: str) -> float | None:
     """Return one direction's line rate in *unit*; None where no record has it."""
-    figures = next((record.figures for record in records if LINE in record.figures), None)
-    return None if figures is None else figures[LINE] / rate_units(figures[LINE], figures[LINK])[unit]
+    units = _units(records)
+    return 100 * units["percent of line"] / units[unit] if units else None
 
 
 # -- comparisons
@@ -343,49 +346,35 @@ Pair = tuple[Sequence[float], Sequence[float]]
 """The baseline's sample, and a variant's."""
 
 
-def _based(study: Study, cells: Mapping[str, StudyCell]) -> dict[str, tuple[str, StudyCell]]:
-    """Return the baseline, and the cell, of each variant that is compared with one of *cells*."""
-    bases = {name: study.baseline_of(name) for name in cells}
-    return {name: (base, cells[name]) for name, base in bases.items() if base in cells and base is not None}
-
-
-def _allowed(study: Study, row: str, cells: Mapping[str, StudyCell]) -> tuple[float, float]:
-    """Return how far apart figures of one router may be: a ramp's step in the row's unit, a search's width."""
+def _ramp_step(study: Study, row: str, records: Sequence[MeasurementRecord]) -> float:
+    """Return how far apart figures of one router may be, in the row's unit: a ramp's step; 0: it has none."""
     measure = study.measures[row]
     if measure.kind != "ramp":
-        return 0.0, RELATIVE_WIDTH if measure.kind == "throughput" else 0.0
-    line = _line((record for cell in cells.values() for record in cell.records), study.unit_of(row)) or 0.0
-    return _directions(measure.traffic) * line / (measure.steps or RAMP_STEPS), 0.0
+        return 0.0
+    line = _line((record for record in records if record.row == row), study.unit_of(row)) or 0.0
+    return _directions(measure.traffic) * line / measure.steps
 
 
-def _differences(study: Study, row: str, cells: Mapping[str, StudyCell], drift: Compared | None) -> dict[str, Compared]:
-    """Return how each variant of *row* differs from its baseline, which drifted by *drift*."""
-    based = {name: (cells[base], cell) for name, (base, cell) in _based(study, cells).items()}
-    pairs = {
-        name: (base.visit_means, cell.values) for name, (base, cell) in based.items() if base.measured and cell.measured
-    }
-    drifted = abs(drift.comparison.difference) if drift is not None and drift.proven else 0.0
-    differences = {}
-    for name, compared in compared_pairs(pairs, *_allowed(study, row, cells)).items():
-        difference, (base, cell) = replace(compared, drift=drifted), based[name]
-        # Values that are only what was offered are too small: they can hide a difference, and make one; they cannot
-        # make one of the other sign.
-        smaller = cell if difference.comparison.difference < 0 else base
-        limited = bool(smaller.bounds) if difference.proven else bool(cell.bounds or base.bounds)
-        differences[name] = replace(difference, limited=limited)
-    return differences
+def _limited(compared: Compared, base: StudyCell, cell: StudyCell, drift: Compared | None) -> Compared:
+    """Return *compared*, of *cell* with *base*, with what *drift* and values that are only what was offered make of it.
 
-
-def compared_pairs(
-    pairs: Mapping[str, Pair], step: float = 0.0, width: float = 0.0, method: Method = "welch"
-) -> dict[str, Compared]:
-    """Compare each of *pairs*, all as a family; those of fewer than two values are left out.
-
-    *step*: by how much figures of one router may differ, as a ramp's; *width*: the same as a share of them, a search's.
-    *method*: ``pooled`` is ministat's, also where there is no spread.
+    Those are too small: they can hide a difference, and make one; they cannot make one of the other sign.
     """
+    drifted = abs(drift.comparison.difference) if drift is not None and drift.proven else 0.0
+    known = replace(compared, drift=drifted)
+    smaller = cell if known.comparison.difference < 0 else base
+    return replace(known, limited=bool(smaller.bounds) if known.proven else bool(cell.bounds or base.bounds))
+
+
+def compared_pairs(pairs: Mapping[str, Pair], step: float | None) -> dict[str, Compared]:
+    """Compare each of *pairs*, all as a family (Holm); those of fewer than two values are left out.
+
+    *step*: by how much figures of one router may differ, as a ramp's; None: by one variance, as ministat does, also
+    where there is no spread.
+    """
+    method: Method = "welch" if step is not None else "pooled"
     pairs = {name: pair for name, pair in pairs.items() if min(map(len, pair)) > 1}
-    allowances = [_allowance(*pair, step, width) if method == "welch" else 0.0 for pair in pairs.values()]
+    allowances = [0.0 if step is None else _allowance(*pair, step) for pair in pairs.values()]
     chances = [
         compare(*pair, CONFIDENCE, method).chance(allowance)
         for pair, allowance in zip(pairs.values(), allowances, strict=True)
@@ -397,13 +386,12 @@ def compared_pairs(
     }
 
 
-def _allowance(reference: Sequence[float], sample: Sequence[float], step: float, width: float) -> float:
+def _allowance(reference: Sequence[float], sample: Sequence[float], step: float) -> float:
     """Return the difference that measurements of one router may have."""
-    mean = abs(fmean(reference))
     # less than what two clocks differ by is no spread
-    step, unseen = max(step, width * max(mean, abs(fmean(sample)))), 1e-5 * mean
+    mean = abs(fmean(reference))
+    unseen = 1e-5 * mean
     if any(max(values) - min(values) > unseen for values in (reference, sample)):
         return step
-    # Twice the width of a search, where each figure falls on the same bound, and far more than a frame at the end of a
-    # trial. Two figures a step apart may be so much farther from each other.
+    # Far more than a frame at the end of a trial. Two figures a step apart may be so much farther from each other.
     return max(0.01 * mean, step + 2 * unseen if step else 0.0)

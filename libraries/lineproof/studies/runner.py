@@ -1,15 +1,8 @@
-"""Prepares and runs a study: a plan for each variant, a session for each software, every measurement kept at once.
-
-A run that goes on with an interrupted one copies what that measured with its trials, and does not repeat it. Nothing
-else may differ: who looks at figures and then chooses other blocks, tolerances or published figures finds differences
-that are none.
-"""
+"""Prepares and runs a study: a plan for each variant, a session for each software, every measurement kept at once."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import time
 import zlib
 from collections.abc import Iterator
@@ -23,10 +16,9 @@ from typing import Any
 from ..core.router_facts import RouterFacts, RouterSetUp
 from ..core.sentence import parse_traffic
 from ..errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, TestbedError, in_words
-from ..evidence.recorder import Recorder, code_identity, environment_record, host_facts
-from ..evidence.records import EnvironmentRecord, MeasurementRecord
-from ..evidence.resume import differences, fingerprints
-from ..evidence.run import RecordedRun, new_run_id
+from ..evidence.recorder import Recorder, environment_record
+from ..evidence.records import MeasurementRecord
+from ..evidence.run import new_run_id
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
@@ -38,27 +30,27 @@ from ..testbed.settings import HardwareSettings, SimulatedSettings
 from ..testbed.waiting_time import Say, WaitProgress, silent
 from ..units import counted, duration_text
 from .measuring import Measured, check_router, check_row, goal_of_measurement, measure_row
-from .results import PCIE, REPEATS, SESSIONS, UNCHECKED, grouped, study_of
-from .study import AT_LEAST, RAMP_STEPS, Step, check_study, placed, steps_of
+from .results import PCIE, REPEATS, SESSIONS, UNCHECKED, grouped
+from .study import AT_LEAST, Step, check_study, placed, steps_of
 
 NOT_HERE = "not here"
 """How the reason begins for a variant whose own testbed is not here, or cannot be opened."""
 
 
 class OtherRouter(TestbedError):
-    """The router is not the one that a variant is measured on, or was measured on before."""
+    """The router is not the one that a variant is measured on."""
 
 
 class StudyRun:
     """A run of the study *name* with all that it needs, read and checked. It starts nothing before :meth:`run`.
 
-    *testbed*: None for the study's own, or the simulated one. *repeats*: None for those of *earlier*, or of the file.
-    *earlier*: a run that this one goes on with; its gaps are tried again. *say* gets a line for all that happens.
+    *testbed*: None for the study's own, or the simulated one. *repeats*: None for those of the file. *say* gets a line
+    for all that happens.
 
     ``plans``: of each variant that is here, by its name. ``gaps``: what need not be tried, by variant and row: each row
-    of a variant that is not here. ``steps``: what is left to measure.
+    of a variant that is not here. ``steps``: what is measured, in its order.
 
-    Raises ConfigError with file and remedy; TestbedError that names what is not as it was in *earlier*.
+    Raises ConfigError with file and remedy.
     """
 
     def __init__(
@@ -68,30 +60,20 @@ class StudyRun:
         testbed: str | None = None,
         goal: str = "standard",
         repeats: int | None = None,
-        earlier: RecordedRun | None = None,
         secrets: Secrets = ENVIRONMENT,
         say: Say = silent,
     ) -> None:
-        self.project, self.earlier, self.say = project, earlier, say
-        if earlier is not None and earlier.environment.study:
-            repeats = repeats or study_of(earlier).repeats
+        self.project, self.say, self.path = project, say, project.studies / f"{name}.yaml"
         study = check_study(project, name)
         self.study = study if repeats is None else study.model_copy(update={"repeats": repeats})
-        self.path = project.studies / f"{name}.yaml"
         self.plans: dict[str, Plan] = {}
         self.gaps: dict[tuple[str, str], Measured] = {}
-        for variant in self.study.variants:
-            self._prepare(variant, testbed or self.study.testbed or "simulated", goal, secrets)
-        if all((variant, row) in self.gaps for variant in self.study.variants for row in self.study.rows_of(variant)):
+        for variant in study.variants:
+            self._prepare(variant, testbed or study.testbed or "simulated", goal, secrets)
+        if all((variant, row) in self.gaps for variant in study.variants for row in study.rows_of(variant)):
             reasons = dict.fromkeys(gap.reason for gap in self.gaps.values())
             raise ConfigError(f"nothing can be measured: {'; '.join(reasons)}", self.path)
-        self._kept: dict[Step, MeasurementRecord] = {}
-        self._sessions: dict[str, Any] = {}
-        self._unchecked: dict[str, Any] = {}
-        if earlier is not None:
-            self._go_on_with(earlier)
-        self.steps = [step for step in self._order() if step not in self._kept]
-        self._measured = len(self._kept)
+        self.steps = self._order()
         self._held: dict[str, HeldTestbed] = {}
         self._session: Session | None = None
         self._key: tuple[object, ...] = ()
@@ -99,16 +81,16 @@ class StudyRun:
         """The variant whose commands the router has."""
         self._made: tuple[str, ...] = ()
         """The steps that a person has taken on the router."""
-        self._failures = self._restarts = 0
+        self._measured = self._failures = self._restarts = 0
+        self._extra: dict[str, Any] = {REPEATS: self.study.repeats, SESSIONS: {}, UNCHECKED: {}}
         self._afterwards: list[str] = []
 
     def _prepare(self, variant: str, testbed: str, goal: str, secrets: Secrets) -> None:
-        study, own, rows = self.study, self.study.variants[variant], self.study.rows_of(variant)
+        """Read the plan of *variant*, and note which of its rows are gaps."""
+        study, own, name = self.study, self.study.variants[variant], self.study.variants[variant].testbed or testbed
         if own.testbed is not None and not (self.project.testbeds / f"{own.testbed}.yaml").is_file():
-            gap = Measured(None, f"{NOT_HERE}: no file describes a testbed '{own.testbed}'", excused=True)
-            self.gaps |= dict.fromkeys(((variant, row) for row in rows), gap)
+            self._leave_out(variant, f"no file describes a testbed '{own.testbed}'")
             return
-        name = own.testbed or testbed
         other = f"--testbed {study.testbed}" if study.testbed not in (None, name) else "another testbed"
         instead = f"run the study on {other}"
         plan = Plan.read(self.project, study.platform_of(variant), own.software, name, goal, instead=instead)
@@ -126,7 +108,7 @@ class StudyRun:
             secrets=secrets,
         )
         is_unknown = own.commands and "configured" not in own.model_fields_set
-        for row in rows:
+        for row in study.rows_of(variant):
             with placed(self.path, f"row '{row}' of variant '{variant}': "):
                 check_row(plan, study, row, variant)
             if is_unknown and isinstance(settings, SimulatedSettings):
@@ -141,6 +123,12 @@ class StudyRun:
                     plan.check_generator(parse_traffic(study.traffic_of(row, variant), plan.catalogue))
                 except SentenceError as error:
                     self.gaps[variant, row] = Measured(None, str(error), excused=True)
+
+    def _leave_out(self, variant: str, why: str) -> Measured:
+        """Make each row of *variant* a gap, which is no failure; returns it."""
+        gap = Measured(None, f"{NOT_HERE}: {why}", excused=True)
+        self.gaps = {**{(variant, row): gap for row in self.study.rows_of(variant)}, **self.gaps}
+        return gap
 
     @property
     def plan(self) -> Plan:
@@ -196,75 +184,37 @@ class StudyRun:
         """Return how long the steps take, about: real seconds, with the sessions that they open."""
         seconds, last = 0.0, None
         for step in self.steps:
-            if (step.variant, step.row) in self.gaps:
-                continue
-            plan, measure = self.plans[step.variant], self.study.measures[step.row]
-            trial = plan.goal.final_trial_duration
-            trials = {"ramp": (measure.steps or RAMP_STEPS) + 2, "throughput": 40}.get(measure.kind, 2)
-            # beside traffic: a pause before each trial, readings of the router, and a session to open and close
-            seconds += trials * (trial / plan.clock_speed + 0.1) + 0.2
-            if last != (last := self._session_key(step.variant)):
-                seconds += {"simulated": 3.0, "netns": 5.0}.get(plan.testbed.kind, 15.0)
+            if (step.variant, step.row) not in self.gaps:
+                plan, measure = self.plans[step.variant], self.study.measures[step.row]
+                trials = measure.steps + 2 if measure.kind == "ramp" else 2
+                # beside traffic: a pause before each trial, readings of the router, and a session to open and close
+                seconds += trials * (plan.goal.final_trial_duration / plan.clock_speed + 0.1) + 0.2
+                if last != (last := self._session_key(step.variant)):
+                    seconds += {"simulated": 3.0, "netns": 5.0}.get(plan.testbed.kind, 15.0)
         return seconds
-
-    # -- an earlier run ------------------------------------------------------------------------------------------------
-
-    def _identity(self) -> dict[str, str]:
-        """Return all that must be the same for a run to be gone on with, by what people call it.
-
-        The study's own part (what judges figures is a part of it), the files of its plans (SHA-256), and the machine.
-        """
-        no_figure = dict.fromkeys(("title", "about", "source", "parameter", "repeats", "tables"), True)
-        part = self.study.model_dump(mode="json", exclude={**no_figure, "published": {"explained"}})
-        host = host_facts()
-        return {
-            f"study {self.study.study}": hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest(),
-            "number of blocks": str(self.study.repeats),
-            "code of Lineproof": " ".join(map(str, code_identity().values())),
-            # by which a figure would be another machine's
-            **{f"host's {name}": str(host[name]) for name in ("name", "cpu", "cpus", "kernel")},
-            **{name: value for plan in self.plans.values() for name, value in fingerprints(plan).items()},
-        }
-
-    def _go_on_with(self, earlier: RecordedRun) -> None:
-        then = earlier.environment
-        if apart := differences(then.fingerprints, self._identity()):
-            reason = f"cannot be resumed: {'; '.join(apart)}; go on with its own options, or run the study again"
-            raise TestbedError(f"run '{then.run}' {reason}")
-        if self.study.baselines and len(earlier.measured) >= len(steps_of(self.study)):
-            raise TestbedError(
-                f"run '{then.run}' is complete, and its differences were seen: what is measured after that finds"
-                " differences that are none; run the study again, without --resume"
-            )
-        self._sessions, self._unchecked = dict(then.extra[SESSIONS]), dict(then.extra[UNCHECKED])
-        for record in earlier.measured:
-            if record.value is not None:
-                self._kept[Step(record.block, record.turn, record.variant, record.row)] = record
-
-    def _carry(self, earlier: RecordedRun) -> None:
-        """Copy the values of *earlier* with their trials and inputs; each names the run that measured it."""
-        folder, origin = self._recorder.folder, earlier.environment.run
-        for named in earlier.inputs.items():
-            folder.add_input(*named)
-        for record in self._kept.values():
-            number = folder.next_requirement() if record.requirement else 0
-            for trial in earlier.trials_by_number.get(record.requirement, ()):
-                folder.add(replace(trial, run=folder.run_id, requirement=number))
-            carried_from = record.carried_from or origin
-            folder.add(replace(record, run=folder.run_id, requirement=number, carried_from=carried_from))
-        self.say(f"run {origin} measured {counted(len(self._kept), 'measurement')}: carried over")
 
     # -- measuring -----------------------------------------------------------------------------------------------------
 
     def run(self, results: Path, run_id: str = "", wait: float = 3600.0) -> Path:
-        """Measure what is left in a run's folder of *results*, and return it. *wait*: most s of a step by hand.
+        """Measure all steps in a run's folder of *results*, and return it. *wait*: most s of a step by hand.
 
         *run_id*: of the folder; "": a new one. Raises TestbedError, after what was measured is kept.
         """
         for line in self.foreword():
             self.say(line)
-        cpu, run_id, self._wait, step = cpu_times(), run_id or new_run_id(datetime.now(UTC)), wait, None
-        self._recorder = Recorder(results, run_id, self._environment(run_id))
+        study, cpu, step = self.study, cpu_times(), None
+        self._wait = wait
+        environment = environment_record(
+            self.plan,  # the baseline's: those of the others are with their measurements
+            run_id or new_run_id(datetime.now(UTC)),
+            simulated=any(plan.testbed.kind == "simulated" for plan in self.plans.values()),
+            clock_speed=self.plan.clock_speed,
+            study=study.study,
+            suite=f"study {study.study}",
+            description=study.title,
+            extra=self._extra,
+        )
+        self._recorder = Recorder(results, environment.run, environment)
         folder = self._recorder.folder.path
         self.say(f"kept in {folder}")
         try:
@@ -272,8 +222,6 @@ class StudyRun:
                 self._recorder.keep_inputs(plan)
             layer = "variables" if self.path.parent == self.project.studies.own else "packaged"
             self._recorder.keep_file(f"{layer}/studies/{self.path.name}", self.path)
-            if self.earlier is not None:
-                self._carry(self.earlier)
             for (block, turn, variant), steps in groupby(self.steps, key=lambda step: step.place):
                 self.say(f"block {block}{f', baseline {turn}' if turn else ''}: {variant}")
                 for step in steps:
@@ -281,7 +229,7 @@ class StudyRun:
             step = None
         finally:
             if step is not None and self._measured:
-                self.say(f"what was measured is in {folder}; go on with --resume {folder.name}")
+                self.say(f"what was measured is in {folder}")
             with contextlib.ExitStack() as stack:
                 steal, current = steal_percent(cpu, cpu_times()), str(step or "")
                 stack.callback(self._recorder.close, steal, current, afterwards=self._afterwards)
@@ -289,22 +237,6 @@ class StudyRun:
                     stack.callback(held.close)
                 stack.callback(self._close_session)
         return folder
-
-    def _environment(self, run: str) -> EnvironmentRecord:
-        study, plan = self.study, self.plan
-        extra = {REPEATS: study.repeats, SESSIONS: self._sessions, UNCHECKED: self._unchecked}
-        # the baseline's plan: those of the others are with their measurements
-        return environment_record(
-            plan,
-            run,
-            simulated=any(plan.testbed.kind == "simulated" for plan in self.plans.values()),
-            clock_speed=plan.clock_speed,
-            study=study.study,
-            suite=f"study {study.study}",
-            description=study.title,
-            fingerprints=self._identity(),
-            extra={**extra, "resumed_from": self.earlier.environment.run} if self.earlier else extra,
-        )
 
     def _measure(self, step: Step) -> None:
         """Measure *step* on its variant, and keep the value, or why there is none."""
@@ -356,10 +288,7 @@ class StudyRun:
         """Return the gap of a session that could not be opened. Raises TestbedError on the testbed of most."""
         if self.study.variants[step.variant].testbed is not None:
             # as a program that is not installed: the other variants need it not
-            gap = Measured(None, f"{NOT_HERE}: {in_words(error)}", excused=True)
-            rows = dict.fromkeys(((step.variant, row) for row in self.study.rows_of(step.variant)), gap)
-            self.gaps = {**rows, **self.gaps}
-            return gap
+            return self._leave_out(step.variant, in_words(error))
         self._failures += 1
         # a testbed that does not answer thrice in a row will not
         if self._measured and self._failures < 3:
@@ -405,10 +334,10 @@ class StudyRun:
     def _session_of(self, step: Step, progress: WaitProgress | None = None) -> Session:
         """Return the session of a variant, opened if it is not, with its commands run.
 
-        *progress*: as of :meth:`_open`. Raises OtherRouter if the router is not what the variant says, else
-        TestbedError.
+        *progress*: of waiting for a router that has to restart meanwhile. Raises OtherRouter if the router is not what
+        the variant says, else TestbedError.
         """
-        study, variant, session = self.study, step.variant, self._session
+        variant, session = step.variant, self._session
         if session is None or self._key != self._session_key(variant) or session.router.restarts != self._restarts:
             self._close_session()
             session = self._open(step, progress)
@@ -416,19 +345,18 @@ class StudyRun:
             return session
         self._withdraw(session)
         self._applied = variant
-        if commands := study.variants[variant].commands:
+        if commands := self.study.variants[variant].commands:
             session.router.begin_changes()
             session.router.driver.apply(commands)
             if self._restart(session):
                 session.router.driver.apply(commands)  # what the restart took away
             session.traffic.forget()  # it may forward other frames now
-        if not study.bypass:
-            differs, unchecked = check_router(session, study, variant)
+        if not self.study.bypass:
+            differs, unchecked = check_router(session, self.study, variant)
             if differs:
                 raise OtherRouter(f"the router is not that of variant '{variant}': {'; '.join(differs)}")
-            if unchecked and self._unchecked.get(variant) != unchecked:
-                self._unchecked[variant] = unchecked
-                self._recorder.amend({UNCHECKED: self._unchecked})
+            if unchecked and self._extra[UNCHECKED].get(variant) != unchecked:
+                self._amend(UNCHECKED, variant, unchecked)
         return session
 
     def _withdraw(self, session: Session) -> None:
@@ -455,7 +383,7 @@ class StudyRun:
         return True
 
     def _open(self, step: Step, progress: WaitProgress | None) -> Session:
-        """Open the session of *step*. *progress*: of waiting for a router that has to restart meanwhile.
+        """Open the session of *step*, and keep its versions; *progress* as of :meth:`_session_of`.
 
         A simulated testbed has noise of its own in each place, the same in each run.
         """
@@ -490,29 +418,22 @@ class StudyRun:
         return session
 
     def _note(self, session: Session) -> None:
-        """Keep versions and configuration of the session.
-
-        Of the first session they are the run's, of each platform and software in a list. Raises OtherRouter where they
-        have other versions than before, in this run or the one that is gone on with.
-        """
-        bypass, plan, recorder = self.study.bypass, session.plan, self._recorder
+        """Keep versions and configuration of each platform and software; those of the first are the run's."""
+        bypass, plan, versions = self.study.bypass, session.plan, session.versions()
         name = f"testbed {plan.testbed.testbed}" if bypass else f"{plan.platform.platform}, {plan.software_name}"
-        versions, is_first = session.versions(), not recorder.environment.versions
-        if (noted := self._sessions.get(name)) is not None:
-            # what stands among the versions, and may differ between two sessions
-            states = "generator.leftover", "generator.force", "generator.promiscuous", "router.rx placement"
-            both = ({**known, **dict.fromkeys(states)} for known in (noted["versions"], versions))
-            if apart := differences(*both):
-                raise OtherRouter(f"{name} is not what was measured before: {'; '.join(apart)}; run the study again")
-        if noted is None or is_first:
+        if name not in self._extra[SESSIONS]:
             configuration = RouterSetUp() if bypass else session.router.configuration()
-            if is_first:
-                recorder.keep_parts(session, versions, configuration)
-            self._sessions[name] = {"versions": versions, "configuration": asdict(configuration)}
-            self._sessions[name] |= pcie_links(plan, session.router.facts)
-            recorder.amend({SESSIONS: self._sessions})
+            if not self._extra[SESSIONS]:
+                self._recorder.keep_parts(session, versions, configuration)
+            noted = {"versions": versions, "configuration": asdict(configuration)}
+            self._amend(SESSIONS, name, noted | pcie_links(plan, session.router.facts))
+
+    def _amend(self, key: str, name: str, value: object) -> None:
+        self._extra[key][name] = value
+        self._recorder.amend({key: self._extra[key]})
 
     def _close_session(self) -> None:
+        """Close the session, with the commands undone that hold from a restart on."""
         session, self._session = self._session, None
         if session is not None:
             with contextlib.ExitStack() as stack:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from ..core.quantity import TrafficWords
-from ..core.trial import Load, Outcome, Trial
-from ..procedures.trials import TrialSeries, is_measured
-from ..session.session import Session
+from ..core.trial import Load, Trial
+from ..procedures.procedure import ProcedureRun
+from ..procedures.trials import CharacterisationEnded, is_measured
 from ..stats import mean_interval
 from ..system.cpu_clock import cpu_times, steal_percent
 from ..units import Layer, bits, line_rate_pps
@@ -23,38 +23,34 @@ CPU, CORE_SHARE, STEAL = "cpu_seconds_per_mframe", "core_share", "steal_percent"
 ``core_share``: 0..1, of the cores that the sender may use; ``steal_percent``: where that is on this machine."""
 
 
-def sending_figures(session: Session, traffic: TrafficWords, keep: Callable[[Trial], None]) -> dict[str, float]:
-    """Return what is offered when line rate is asked for of *traffic*, which is on the ports.
+def sending_figures(run: ProcedureRun, traffic: TrafficWords) -> dict[str, float]:
+    """Return what is offered when line rate is asked for of *traffic*.
 
-    *keep*: called after each trial. Raises TestbedError, CharacterisationEnded for trials that prove nothing.
+    Raises TestbedError, CharacterisationEnded for trials that prove nothing.
     """
-    plan, testbed = session.plan, session.plan.testbed
-    is_here = testbed.kind == "netns"
-    seconds, line = plan.goal.final_trial_duration, traffic.profile.line_rate_pps(plan.link_bps(traffic.pairs))
+    session, plan, line = run.session, run.session.plan, run.line(traffic)
+    is_here = plan.testbed.kind == "netns"
     # a TRex that falls behind sends on until it has sent all: line rate would take it minutes
-    sends_all = testbed.kind == "netns" and testbed.generator == "trex"
+    sends_all = plan.testbed.kind == "netns" and plan.testbed.generator == "trex"
+    session.traffic.put(traffic)
+    run.begin(traffic)
     if plan.warm_up and not sends_all:
-        session.traffic.measure(Load(line), plan.warm_up)
-    steal: float | None = None
-
-    def measure(load: Load, duration: float) -> Outcome:
-        nonlocal steal
-        before = cpu_times()
-        outcome = session.traffic.measure(load, duration)
-        steal = steal_percent(before, cpu_times()) if is_here else None
-        return outcome
-
-    series = TrialSeries(measure, testbed.tolerances(), session.testbed.facts.clock_speed, keep)
+        run.measure(Load(line), plan.warm_up)
+    loads = [pps for pps in (50e3 * 2**number for number in range(30)) if sends_all and pps < line]
     best = dict[str, float]()
-    pps = min(50e3, line) if sends_all else line
-    while True:
-        # what is not sent as asked is what is measured, not a spoilt trial
-        trial = series.run(Load(pps), seconds, is_measured)
-        figures = _figures(trial, traffic.profile.mean_size, is_here) | ({} if steal is None else {STEAL: steal})
-        best = max(best or figures, figures, key=lambda one: one[OFFERED])
-        if pps >= line or figures[OFFERED] < 0.97 * pps:
-            return best
-        pps = min(2 * pps, line)
+    with run.series(traffic) as trials:
+        for pps in (*loads, line):
+            before = cpu_times()
+            # what is not sent as asked is what is measured, not a spoilt trial
+            trial = trials.run(Load(pps), plan.goal.final_trial_duration, is_measured)
+            steal = steal_percent(before, cpu_times()) if is_here else None
+            figures = _figures(trial, traffic.profile.mean_size, is_here) | ({} if steal is None else {STEAL: steal})
+            best = max(best or figures, figures, key=lambda one: one[OFFERED])
+            if figures[OFFERED] < 0.97 * pps:
+                break
+    if trials.ended:
+        raise CharacterisationEnded(trials.ended)
+    return best
 
 
 def _figures(trial: Trial, frame_bytes: float, is_here: bool) -> dict[str, float]:
@@ -70,14 +66,11 @@ def _figures(trial: Trial, frame_bytes: float, is_here: bool) -> dict[str, float
         # TRex reports the load of its busiest core, for a whole period after 2.5 s
         share = readings.get("cpu_util", 0.0) / 100 if trial.outcome.duration >= 2.5 else 0.0
     else:
-        if is_here:
-            # both directions' senders are on this machine
-            cores = min(cores, float(len(os.sched_getaffinity(0))))
+        # both directions' senders are on this machine
+        cores = min(cores, float(len(os.sched_getaffinity(0)))) if is_here else cores
         share = used / seconds / cores
     if share > 0:
-        figures[CORE_SHARE] = share
-        if trial.offered:
-            figures[CPU] = share * seconds * cores / trial.offered * 1e6
+        figures |= {CORE_SHARE: share, CPU: 1e6 * share * seconds * cores / max(1, trial.offered)}
     return figures
 
 

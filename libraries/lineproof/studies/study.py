@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
@@ -33,9 +33,6 @@ RateUnit = Literal["percent of line", "pps", "kpps", "Mpps", "Gbit/s"]
 TABLE_UNITS = (*get_args(RateUnit), "percent of lines")
 """Units of rates in a source's table."""
 
-RAMP_STEPS = 100
-"""The steps of a ramp that does not say how many."""
-
 AT_LEAST = "at_least"
 """A figure beside a measurement's value, 1: the router did not fall behind at any load that was offered, so that the
 value is the most that was, and its own limit is somewhere above."""
@@ -44,42 +41,32 @@ LINE, LINK = "line_pps", "link_bps"
 """Figures beside each rate: one direction's line rate in frames/s of its traffic, and in bit/s of L1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of row. ``unit``: of its figures; "": it is a rate, in the unit of its row or study.
 
     ``quantity``: the name of what is measured at one load, ``at`` or the testbed's maximum, and ``measured`` its unit;
-    "": the one that has this unit. None: at more than one load. ``figures``: whose mean is the value. ``keys``: those
-    of ``at``, ``steps``, ``statistic`` and ``unit`` that its rows may have. ``past_router``: of the generator itself,
-    in studies that bypass the router.
+    "": no quantity. ``figures``: whose mean is the value; none: it has a method of its own.
     """
 
     unit: str = ""
     quantity: str = ""
-    measured: Unit | None = None
+    measured: Unit = Unit.PPS
     figures: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ("at",)
-    past_router: bool = False
 
-
-_OF_RATE = ("at", "unit")
 
 KINDS: Mapping[str, Kind] = {
-    "ramp": Kind(keys=("steps", "unit")),
-    "throughput": Kind(keys=("unit",)),
-    "forwards": Kind("", "forwards", Unit.PPS, ("forwarded_pps",), _OF_RATE),
-    "takes_in": Kind("", "forwards", Unit.PPS, keys=_OF_RATE),
-    "drops_sending": Kind("", "forwards", Unit.PPS, keys=_OF_RATE),
-    "sends": Kind(keys=("unit",), past_router=True),
+    "ramp": Kind(),
+    "forwards": Kind("", "forwards", figures=("forwarded_pps",)),
+    "takes_in": Kind("", "forwards"),
+    "drops_sending": Kind("", "forwards"),
+    "sends": Kind(),
     "cycles": Kind("cycles/packet", "cycles", Unit.CYCLES, ("cycles_per_packet",)),
     "cycles_without_input": Kind(
         "cycles/packet", "cycles", Unit.CYCLES_WITHOUT_INPUT, ("cycles_per_packet_without_input",)
     ),
-    "vectors": Kind("packets/call", "", Unit.VECTORS, ("vectors_per_call",)),
-    # the generator's histogram of latencies has two bounds
-    "latency": Kind("µs", "latency", Unit.MICROSECONDS, ("latency_low_us", "latency_high_us"), ("at", "statistic")),
+    "vectors": Kind("packets/call", "gathers", Unit.VECTORS, ("vectors_per_call",)),
     "energy": Kind("µJ/packet", "energy", Unit.MICROJOULES, ("energy_uj_low", "energy_uj_high")),
-    "cpu_time": Kind("ns/packet", "forwards", Unit.PPS),
+    "cpu_time": Kind("ns/packet", "forwards"),
 }
 
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\s/|](?:[^\r\n/|]*[^\s/|])?$")]
@@ -124,15 +111,14 @@ class StudyTolerance(Config):
 class StudyRow(Config):
     """A row of a study: one of KINDS, whose value is the traffic in a sentence's words.
 
-    ``at``: a load per port, as ``1 Mpps``. ``marks``: lines in the picture, in the row's unit. ``imix``: the mean bytes
-    of an internet mix, whose Gbit/s are a second axis of frames/s.
+    ``at``: a load per port, as ``1 Mpps``. ``steps``: of a ramp. ``marks``: lines in the picture, in the row's unit.
+    ``imix``: the mean bytes of an internet mix, whose Gbit/s are a second axis of frames/s.
     """
 
     kind: str
     traffic: Words
     at: Words | None = None
-    steps: Annotated[int | None, Field(ge=2, le=1000)] = None
-    statistic: Words | None = None
+    steps: Annotated[int, Field(ge=2, le=1000)] = 100
     unit: RateUnit | None = None
     repeats: Annotated[int | None, Field(ge=1, le=100)] = None
     tolerance: StudyTolerance | None = None
@@ -153,10 +139,9 @@ class StudyRow(Config):
     def _check_kind(self) -> StudyRow:
         if self.kind not in KINDS:
             raise ValueError(f"has {self.kind} of {', '.join(KINDS)}; expected one")
-        for key in ("at", "steps", "statistic", "unit"):
-            if getattr(self, key) is not None and key not in self.how.keys:
-                known = ", ".join(name for name, kind in KINDS.items() if key in kind.keys)
-                raise ValueError(f"{key} is for {known}, not for '{self.kind}'; remove it")
+        fitting = {"at": self.how.quantity, "steps": self.kind == "ramp", "unit": self.is_rate}
+        if unfitting := [key for key, fits in fitting.items() if key in self.model_fields_set and not fits]:
+            raise ValueError(f"{' and '.join(unfitting)} is not for '{self.kind}'; remove it")
         return self
 
     @property
@@ -306,18 +291,13 @@ class Study(Config):
     def sentence_of(self, row: str, variant: str) -> str:
         """Return a measurement in words for records and people."""
         measure = self.measures[row]
-        kind = f"latency {measure.statistic or 'p50'}" if measure.kind == "latency" else measure.kind.replace("_", " ")
-        return f"{kind} of {self.traffic_of(row, variant)}{f' at {measure.at}' if measure.at else ''}"
+        at = f" at {measure.at}" if measure.at else ""
+        return f"{measure.kind.replace('_', ' ')} of {self.traffic_of(row, variant)}{at}"
 
     def measured_of(self, row: str, variant: str, catalogue: Catalogue) -> Requirement:
         """Return the quantity that is measured for a row at one load. Raises SentenceError."""
         measure, traffic = self.measures[row], parse_traffic(self.traffic_of(row, variant), catalogue)
-        how = measure.how
-        quantity = quantities().get(how.quantity) or next(
-            own for own in quantities().values() if how.measured in own.units
-        )
-        statistic = quantity.statistic(measure.statistic or "p50") if quantity.statistics else None
-        return measured(traffic, quantity, how.measured or Unit.PPS, measure.at, statistic)
+        return measured(traffic, quantities()[measure.how.quantity], measure.how.measured, measure.at)
 
     def repeats_of(self, row: str) -> int:
         """Return in how many blocks a row is measured."""
@@ -411,29 +391,32 @@ def load_study(path: Path) -> Study:
 
 def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
     """Yield where the parts of *study* do not fit each other, and why; the first is raised."""
-    variants: dict[Location, str | None] = {("baseline",): study.baseline}
-    rows: dict[Location, str | None] = {}
+    names: list[tuple[Location, str | None, Collection[str], str]] = [
+        (("baseline",), study.baseline, study.variants, "no variant '{}'")
+    ]
     for name, own in study.variants.items():
-        variants["variants", name, "baseline"] = own.baseline
-        rows |= {("variants", name, "measures", str(at)): row for at, row in enumerate(own.measures or ())}
-        if own.platform is None and study.platform is None:
-            yield ("variants", name), "has no 'platform', and neither has the study; expected one of them"
+        at = "variants", name
+        names.append(((*at, "baseline"), own.baseline, study.variants, "no variant '{}'"))
+        for number, row in enumerate(own.measures or ()):
+            names.append(((*at, "measures", str(number)), row, study.measures, "no row '{}' in 'measures'"))
+        if not study.platform_of(name):
+            yield at, "has no 'platform', and neither has the study; expected one of them"
     for row, figures in study.published.rows.items():
-        rows["published", "rows", row] = row
-        variants |= {("published", "rows", row, name): name for name in figures}
-    named = ("no variant '{}'", variants, study.variants), ("no row '{}' in 'measures'", rows, study.measures)
-    for words, places, known in named:
-        for place, name_there in places.items():
-            if name_there is not None and name_there not in known:
-                yield place, f"{words.format(name_there)}; known: {shortened(', '.join(known), 600)}"
-    for place, variant in variants.items():
-        if place[0] == "published" and place[2] not in study.rows_of(str(variant)):
-            yield place, f"'{variant}' is not measured in this row; see its 'measures'"
+        names.append((("published", "rows", row), row, study.measures, "no row '{}' in 'measures'"))
+        names += [(("published", "rows", row, name), name, study.variants, "no variant '{}'") for name in figures]
+    for place, name_there, known, words in names:
+        if name_there is not None and name_there not in known:
+            yield place, f"{words.format(name_there)}; known: {shortened(', '.join(known), 600)}"
+    for row, figures in study.published.rows.items():
+        for name in figures:
+            if row not in study.rows_of(name):
+                yield ("published", "rows", row, name), f"'{name}' is not measured in this row; see its 'measures'"
     for row, measure in study.measures.items():
-        if measure.how.past_router is not study.bypass:
-            fitting = ", ".join(kind for kind, how in KINDS.items() if how.past_router is study.bypass)
-            way = "bypasses the router" if study.bypass else "does not bypass the router ('bypass: true')"
-            yield ("measures", row), f"is '{measure.kind}', and the study {way}; expected one of {fitting}"
+        if (measure.kind == "sends") is not study.bypass:
+            why = (
+                "and the study bypasses the router; expected 'sends'" if study.bypass else "which needs 'bypass: true'"
+            )
+            yield ("measures", row), f"is '{measure.kind}', {why}"
     for title, table in study.tables.items():
         for cell in product(table.rows, table.columns):
             row, name, unit = table.place(*cell)
