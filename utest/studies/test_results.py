@@ -222,7 +222,7 @@ def test_values_of_fewer_than_half_of_the_blocks_are_no_figure(
 
 
 def test_a_row_of_one_repeat_has_its_figure() -> None:
-    assert cell_of(same(forwards="64b 1-flow", repeats=1), {"two": [4.3]}).measured
+    assert cell_of(same(forwards="64b 1-flow", repeats=1), {"two": [4.3]}).values
 
 
 def test_published_figures_are_met_by_medians_within_the_tolerance(tmp_path: Path) -> None:

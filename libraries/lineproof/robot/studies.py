@@ -77,13 +77,12 @@ class StudyKeywords(Component):
 
     @keyword(tags=["studies"])
     def every_figure_should_be_measured(self) -> None:
-        """No row of any variant is a gap, or has values of fewer than half of its blocks (of two, if more than one was
-        asked for); else ``INCONCLUSIVE:`` with the reasons. Example:
+        """No row of any variant is a gap, as are values of fewer than half of its blocks; else ``INCONCLUSIVE:`` with
+        the reasons. Example:
         | Every Figure Should Be Measured
         """
         if gaps := self._results.failures:
-            reasons = (" / ".join(filter(None, (cell.few, *dict.fromkeys(cell.gaps)))) for cell in gaps)
-            listed = "; ".join(f"{cell.row}, {cell.variant}: {why}" for cell, why in zip(gaps, reasons, strict=True))
+            listed = "; ".join(f"{cell.row}, {cell.variant}: {_why_no_value(cell)}" for cell in gaps)
             raise self._unproven(f"{counted(len(gaps), 'figure')} not measured: {listed}")
 
     @keyword(tags=["studies"])
@@ -92,8 +91,8 @@ class StudyKeywords(Component):
         | Figure Should Be    64b unidirectional    vpp-3q    ≥    90
         """
         cell, is_least = self._cell(row, variant), comparison in ("≥", ">=")
-        if cell.summary is None or not cell.measured:
-            raise self._unproven(f"{row}, {variant} was {_not_measured(cell)}")
+        if cell.summary is None:
+            raise self._unproven(f"{row}, {variant} was not measured: {_why_no_value(cell)}")
         measured = f"{row}, {variant}: {cell.sign}{figure(cell.summary.median)} {cell.unit}"
         holds = cell.summary.median >= value if is_least else cell.summary.median <= value
         # the router's own limit is somewhere above
@@ -132,7 +131,7 @@ class StudyKeywords(Component):
         """Return the comparison of *variant* with its baseline. Raises Inconclusive without one."""
         cell = self._cell(row, variant)
         if cell.compared is None or cell.compared.limited:
-            why = cell.compared or cell.few or "not compared: too few measurements"
+            why = cell.compared or _why_no_value(cell) or "not compared: too few measurements"
             raise self._unproven(f"{row}, {variant}: {why}")
         return cell.compared
 
@@ -156,13 +155,13 @@ class StudyKeywords(Component):
         return Inconclusive(f"INCONCLUSIVE: {'SIMULATED: ' * self._results.simulated}{text}")
 
 
-def _not_measured(cell: StudyCell) -> str:
-    return f"not measured{f': {cell.few}' if cell.few else ''}"
+def _why_no_value(cell: StudyCell) -> str:
+    return " / ".join(dict.fromkeys(cell.gaps))
 
 
 def _outside_words(cell: StudyCell) -> str:
     own, published = cell.summary, cell.published_summary
-    shown = _not_measured(cell) if own is None or not cell.measured else cell.sign + figure(own.median)
+    shown = "not measured" if own is None else cell.sign + figure(own.median)
     expected = "" if published is None else f", published {figure(published.median)} ± {figure(cell.allowed)}"
     why = f" ({cell.explanation})" if cell.explanation else ""
     return f"{cell.row}, {cell.variant}: {shown}{expected} {cell.unit}{why}"

@@ -117,9 +117,8 @@ def _row(study: Study, cell: StudyCell) -> dict[Column, Cell | str]:
 def _against(cell: StudyCell, study: Study) -> str:
     baseline = study.baseline_of(cell.variant)
     if baseline is None:
-        text = "baseline" if cell.variant in study.baselines else NOTHING
-        return f"{text}: {cell.few}" if cell.few else text
-    text = str(cell.compared) if cell.compared else cell.few or NOTHING
+        return "baseline" if cell.variant in study.baselines else NOTHING
+    text = str(cell.compared) if cell.compared else NOTHING
     if cell.compared and cell.compared.proven and study.measures[cell.row].kind == "cpu_time":
         # a part of the mean is the sender's, so that per cent of it would say little
         text = f"{cell.compared.absolute} {cell.unit.partition('/')[0]}"
@@ -138,7 +137,7 @@ def _source_table(results: StudyResults, table: StudyTable) -> Table:
             None if known is None else results.in_unit(cell, known.median, unit)
             for known in (cell.summary, cell.published_summary)
         )
-        shown = NOTHING if ours is None or not cell.measured else cell.sign + figure(ours)
+        shown = NOTHING if ours is None else cell.sign + figure(ours)
         is_worked_out = unit and cell.unit not in TABLE_UNITS
         return shown if theirs is None or is_worked_out else f"{shown} ({figure(theirs)})"
 
@@ -245,8 +244,7 @@ def notes(results: StudyResults) -> list[str]:
     ]
     for cell in cells:
         why = f": {cell.explanation}" if cell.explanation else ", not explained"
-        doubts = cell.few, f"outside{why}" if cell.inside is False else ""
-        lines += [f"{cell.row}, {cell.variant}: {doubt}" for doubt in doubts if doubt]
+        lines += [f"{cell.row}, {cell.variant}: outside{why}"] * (cell.inside is False)
     counts = ((cell, Counter(cell.gaps).items()) for cell in cells)
     gaps = grouped(((cell.variant, why), f"{times} of {cell.row}") for cell, own in counts for why, times in own)
     lines += [f"{variant}: no value: {why} ({', '.join(missing)})" for (variant, why), missing in gaps.items()]
@@ -281,7 +279,7 @@ def pictures_of(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> 
     drawn = [Figure(_bars(results, row, cells), f"{row}: {cells[0].unit}")] if _values(cells) else []
     if any(cell.summary and cell.summary.stddev for cell in cells):
         drawn.append(Figure(_samples(results, row, cells), f"{row}: each measurement"))
-    if any(record.curve for cell in cells for record in cell.records):
+    if any(record.curve for cell in cells for record in cell.known):
         drawn.insert(0, Figure(_ramp(results, row, cells), f"{row}: received over offered"))
     if (parameter := results.study.parameter) is not None and len(points := _points(results, cells)) > 1:
         drawn.append(Figure(_over_parameter(results, parameter, row, points), f"{row} over {parameter.name}"))
@@ -339,7 +337,7 @@ def _samples(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> str
 
 def _ramp(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
     """Return what each variant sent on, over what it was offered, in its first ramp."""
-    ramps = [ramp for cell in cells if (ramp := next((record for record in cell.records if record.curve), None))]
+    ramps = [ramp for cell in cells if (ramp := next((record for record in cell.known if record.curve), None))]
     unit, most = cells[0].unit, max(offered for ramp in ramps for offered, _ in ramp.curve)
     across, up = (linear(f"{name} [{unit}]", 1.04 * most) for name in ("offered", "received"))
     plot = Chart(f"{row}: received over offered, both in {unit}", across, up, results.simulated)

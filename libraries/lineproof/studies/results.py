@@ -100,17 +100,19 @@ class Compared:
 
 @dataclass(frozen=True)
 class StudyCell:
-    """One row on one variant, in the row's unit, by its *records*; ``asked``: in how many blocks it is measured.
+    """One row on one variant, in the row's unit, by its records that have a value: ``known``.
 
-    ``published``: a figure, or those of several runs; ``allowed``: how far ours may be from it; ``published_compared``:
-    ministat's answer.
+    ``gaps``: why others have none; those of fewer than half of the blocks are none either: what spoilt the others may
+    have changed them. ``excused``: of what is not here. ``published``: a figure, or those of several runs; ``allowed``:
+    how far ours may be from it; ``published_compared``: ministat's answer.
     """
 
     row: str
     variant: str
     unit: str
-    records: tuple[MeasurementRecord, ...] = ()
-    asked: int = 1
+    known: tuple[MeasurementRecord, ...] = ()
+    gaps: tuple[str, ...] = ()
+    excused: bool = False
     published: tuple[float, ...] = ()
     allowed: float = 0.0
     explanation: str = ""
@@ -118,14 +120,9 @@ class StudyCell:
     published_compared: Compared | None = None
 
     @cached_property
-    def known(self) -> tuple[MeasurementRecord, ...]:
-        """The records that have a value."""
-        return tuple(record for record in self.records if record.value is not None)
-
-    @cached_property
     def values(self) -> tuple[float, ...]:
         """The values in the order of their measurements."""
-        return tuple(record.value for record in self.records if record.value is not None)
+        return tuple(record.value for record in self.known if record.value is not None)
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -136,27 +133,6 @@ class StudyCell:
     def published_summary(self) -> Summary | None:
         """The summary of the published figures; None without any."""
         return Summary.of(self.published) if self.published else None
-
-    @property
-    def gaps(self) -> tuple[str, ...]:
-        """Why measurements have no value."""
-        return tuple(record.reason for record in self.records if record.value is None)
-
-    @cached_property
-    def blocks(self) -> int:
-        """The number of blocks that have a value."""
-        return len({record.block for record in self.known})
-
-    @property
-    def measured(self) -> bool:
-        """Return whether half of its blocks have a value: what spoilt the others may have changed these."""
-        return self.blocks >= max(1, self.asked / 2)
-
-    @property
-    def few(self) -> str:
-        """Return that it has values and too few of them; ""."""
-        is_short = bool(self.values) and not self.measured
-        return f"values of {self.blocks} of {counted(self.asked, 'block')} are too few" if is_short else ""
 
     @cached_property
     def bounds(self) -> int:
@@ -178,9 +154,8 @@ class StudyCell:
         """Return whether the medians are close enough, which a gap is not; None: nothing is published."""
         if self.published_summary is None:
             return None
-        if self.summary is None or not self.measured:
-            return False
-        return abs(self.summary.median - self.published_summary.median) <= self.allowed * (1 + 1e-9)
+        own, published = self.summary, self.published_summary
+        return own is not None and abs(own.median - published.median) <= self.allowed * (1 + 1e-9)
 
     @property
     def visit_means(self) -> tuple[float, ...]:
@@ -221,13 +196,13 @@ class StudyResults:
 
     @property
     def gaps(self) -> tuple[StudyCell, ...]:
-        """Return those without any value, or with too few."""
-        return tuple(cell for cell in self.cells.values() if not cell.measured)
+        """Return those without a value."""
+        return tuple(cell for cell in self.cells.values() if not cell.values)
 
     @property
     def failures(self) -> tuple[StudyCell, ...]:
         """Return those of the gaps that should have a value, and not of what is not here."""
-        return tuple(cell for cell in self.gaps if not any(record.excused for record in cell.records))
+        return tuple(cell for cell in self.gaps if not cell.excused)
 
     @property
     def complete(self) -> bool:
@@ -251,7 +226,7 @@ class StudyResults:
             forwarded = [record.figures["forwarded_pps"] for record in cell.known if "forwarded_pps" in record.figures]
             return median(forwarded) * (1.0 if unit == "pps" else value / 1e6) if forwarded else None
         # of a gap the published figure is shown by what others of the row were sent
-        sent = (*cell.records, *(record for record in self.records if record.row == cell.row))
+        sent = (*cell.known, *(record for record in self.records if record.row == cell.row))
         units = _units(sent, _directions(self.study.traffic_of(cell.row, cell.variant)))
         return value * units[cell.unit] / units[unit] if units else None
 
@@ -306,11 +281,7 @@ def results_of(
             drifts |= compared_pairs({row: (turns.get("first", []), turns.get("last", []))}, step)
         based = {name: own[known] for name in names if (known := study.baseline_of(name) or "") in own}
         # who looks before all is measured, and then goes on or ends, finds differences that are none
-        pairs = {
-            name: (base.visit_means, own[name].values)
-            for name, base in based.items()
-            if is_complete and base.measured and own[name].measured
-        }
+        pairs = {name: (base.visit_means, own[name].values) for name, base in based.items() if is_complete}
         differences = compared_pairs(pairs, step)
         # what the source's own ministat answers
         answers = compared_pairs({name: (base.published, own[name].published) for name, base in based.items()}, None)
@@ -324,13 +295,17 @@ def results_of(
 
 def _cell(study: Study, row: str, variant: str, records: Sequence[MeasurementRecord]) -> StudyCell:
     """Return what the *records* of one row and variant come to by themselves."""
-    measure, unit = study.measures[row], study.unit_of(row)
+    measure, unit, asked = study.measures[row], study.unit_of(row), study.repeats_of(row)
+    known = tuple(record for record in records if record.value is not None)
+    gaps = [record.reason for record in records if record.value is None]
+    if known and 2 * (blocks := len({record.block for record in known})) < asked:
+        known, gaps = (), [f"values of {blocks} of {counted(asked, 'block')} are too few", *gaps]
     published, allowed = study.published_figures(row, variant), 0.0
     if published and math.isfinite(middle := Summary.of(published).median):
         line = _line(records, unit) if measure.is_rate else None
         allowed = study.tolerance_of(row).allowed(middle, line, measure.is_difference)
-    explanation = study.explanation(row, variant)
-    return StudyCell(row, variant, unit, tuple(records), study.repeats_of(row), published, allowed, explanation)
+    explanation, excused = study.explanation(row, variant), any(record.excused for record in records)
+    return StudyCell(row, variant, unit, known, tuple(gaps), excused, published, allowed, explanation)
 
 
 def _line(records: Iterable[MeasurementRecord], unit: str) -> float | None:

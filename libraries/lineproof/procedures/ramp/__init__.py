@@ -11,9 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import Enum
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Literal
 
 from ...core.phrases import percent
 from ...core.trial import Load, Trial
@@ -28,18 +27,7 @@ from ..trials import ProcedureResult, worst_rate
 BEHIND = 0.001
 """The ratio of offered frames that may be lost, or by which queues may grow, before a router counts as behind."""
 
-SATURATION = (
-    "saturation is the lowest load of the ramp from which on every step, the hold included, lost more than"
-    f" {percent(BEHIND)} of the frames offered, or let its queues grow by so many"
-)
-
-
-class RampPhase(Enum):
-    """The parts of a ramp."""
-
-    WARM_UP = "warm-up"
-    RISE = "ramp"
-    HOLD = "hold"
+Phase = Literal["warm-up", "ramp", "hold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +37,7 @@ class RampStep:
     ``behind``: it lost, or its queues grew by, more than BEHIND.
     """
 
-    phase: RampPhase
+    phase: Phase
     trial: Trial
     offered_pps: float
     forwarded_pps: float
@@ -57,7 +45,7 @@ class RampStep:
     behind: bool
 
     @classmethod
-    def of(cls, phase: RampPhase, trial: Trial) -> RampStep:
+    def of(cls, phase: Phase, trial: Trial) -> RampStep:
         """Return *trial* as a step. What came out of a queue after the end of sending was not forwarded at its rate."""
         rows = trial.outcome.directions
         forwarded = min(row.forwarded - (row.backlog or 0) for row in rows) / trial.seconds.high
@@ -82,15 +70,16 @@ class RampResult(ProcedureResult):
     @property
     def rise(self) -> tuple[RampStep, ...]:
         """The steps whose load rises."""
-        return tuple(step for step in self.steps if step.phase is RampPhase.RISE)
+        return tuple(step for step in self.steps if step.phase == "ramp")
 
     @property
     def saturation(self) -> RampStep | None:
-        """The step of the rise from which on the router stays behind; None if there is none."""
-        measured = [step for step in self.steps if step.phase is not RampPhase.WARM_UP]
-        keeping = [place for place, step in enumerate(measured) if not step.behind]
-        first = measured[keeping[-1] + 1 if keeping else 0 :][:1]
-        return next((step for step in first if step.phase is RampPhase.RISE), None)
+        """The step of the rise from which on the router stays behind, the hold included; None if there is none."""
+        first = None
+        for step in self.steps:
+            # the warm-up is no step of the rise
+            first = (first or step) if step.behind and step.phase != "warm-up" else None
+        return first if first is not None and first.phase == "ramp" else None
 
     @property
     def ceiling_pps(self) -> float | None:
@@ -110,7 +99,10 @@ class RampResult(ProcedureResult):
             yield f"no saturation up to {si(reached, 'pps')}" if self.steps else "no step was measured"
         if self.ceiling_pps is not None:
             yield f"the generator offered no more than {si(self.ceiling_pps, 'pps')}, less than was asked"
-        yield SATURATION
+        yield (
+            "saturation is the lowest load of the ramp from which on every step, the hold included, lost more than"
+            f" {percent(BEHIND)} of the frames offered, or let its queues grow by so many"
+        )
 
     @property
     def edges(self) -> list[float]:
@@ -135,15 +127,18 @@ def ramp(
     Example:
     | Ramp    64b 1-flow unidirectional    steps=10    step=500 ms
     """
-    known = run.traffic(traffic)
+    known, seconds = run.traffic(traffic), step.total_seconds()
     line, highest = run.line(known), run.put(known, warm_up=False)
-    target, slow, seconds = min(100.0, 100 * highest.pps / line), min(PROBE_PPS, line / 100), step.total_seconds()
+    target = min(100.0, 100 * highest.pps / line)
     top = line * target / 100
-    phases = [
-        *((RampPhase.WARM_UP, slow, each) for each in _equal_parts(warm_up.total_seconds(), seconds)),
-        *((RampPhase.RISE, top * number / steps, seconds) for number in range(1, steps + 1)),
-        *((RampPhase.HOLD, top, each) for each in _equal_parts(hold.total_seconds(), seconds)),
-    ]
+
+    def equal_parts(phase: Phase, pps: float, whole: timedelta) -> list[tuple[Phase, float, float]]:
+        count = math.ceil(whole / step - 1e-9)
+        return [(phase, pps, whole.total_seconds() / max(1, count))] * count
+
+    rise: list[tuple[Phase, float, float]] = [("ramp", top * (number + 1) / steps, seconds) for number in range(steps)]
+    before = equal_parts("warm-up", min(PROBE_PPS, line / 100), warm_up)
+    phases = [*before, *rise, *equal_parts("hold", top, hold)]
     run.announce(len(phases), sum(lasting for *_, lasting in phases))
     done: list[RampStep] = []
     with run.series(known) as trials:
@@ -152,7 +147,7 @@ def ramp(
             done.append(RampStep.of(phase, trials.run(Load(pps), lasting, trials.shows_loss)))
     rows = [
         {
-            Column("phase", left=True): step.phase.value,
+            Column("phase", left=True): step.phase,
             Column("load", EACH): figure(step.load),
             Column("load", "% of line"): figure(step.load, ".2f", 100 / line),
             Column("offered", "frames/s"): figure(step.offered_pps),
@@ -190,7 +185,7 @@ def _picture(run: ProcedureRun, results: Sequence[RampResult]) -> str:
     for edge, (before, after) in zip(edges[1:], pairwise(steps), strict=False):
         if before.phase is not after.phase:
             plot.curve([(edge, -math.inf), (edge, math.inf)], "", dashes="1 4")
-            plot.words((edge, math.inf), f"{after.phase.value} begins")
+            plot.words((edge, math.inf), f"{after.phase} begins")
     if result.saturation is not None:
         edge = edges[steps.index(result.saturation)]
         plot.curve([(edge, -math.inf), (edge, math.inf)], "saturation", None, LOST_COLOUR, "9 4")
@@ -207,40 +202,37 @@ def _loadtest(run: ProcedureRun, results: Sequence[RampResult]) -> dict[str, Any
     steps, edges, traffic = result.steps, result.edges, run.traffic(run.words)
     ways = [(row.tx_port, row.rx_port) for step in steps[:1] for row in step.trial.outcome.directions]
     ports = {port: number for number, port in enumerate(dict.fromkeys(port for way in ways for port in way))}
+
+    def entry(step: RampStep) -> dict[str, Any]:
+        """Return the rates of *step* by port, in frames/s and per cent of line rate."""
+        seconds, rows, percent = step.trial.seconds.high, step.trial.outcome.directions, 100 / result.line_pps
+        entry: dict[str, Any] = {"phase": "rampup" if step.phase == "ramp" else step.phase}
+        for port, number in ports.items():
+            out = sum(row.offered for row in rows if row.tx_port == port) / seconds
+            back = sum(row.forwarded for row in rows if row.rx_port == port) / seconds
+            rates = {"tx_pps": out, "rx_pps": back, "tx_util": percent * out, "rx_util": percent * back}
+            entry[str(number)] = rates
+        return entry
+
     under_way = (steps[bisect_right(edges, second + 0.5) - 1] for second in range(round(edges[-1])))
-    lasted = {phase: sum(step.trial.outcome.duration for step in steps if step.phase is phase) for phase in RampPhase}
-    slow = next((step.load.pps for step in steps if step.phase is RampPhase.WARM_UP), 0.0)
+    lasted = {"warm-up": 0.0, "ramp": 0.0, "hold": 0.0}
+    for step in steps:
+        lasted[step.phase] += step.trial.outcome.duration
+    slow = next((step.load.pps for step in steps if step.phase == "warm-up"), 0.0)
     return {
         "vars": {
             "profile_file": traffic.profile.name,
             "unidirectional": not traffic.bidirectional,
             "warmup_mult": si(slow, "pps").replace(" ", ""),
-            "warmup_duration": lasted[RampPhase.WARM_UP],
+            "warmup_duration": lasted["warm-up"],
             "rampup_target": result.target,
-            "rampup_duration": lasted[RampPhase.RISE],
-            "hold_duration": lasted[RampPhase.HOLD],
+            "rampup_duration": lasted["ramp"],
+            "hold_duration": lasted["hold"],
             "simulated": run.session.simulated,
             "deviations": list(map(str, result.deviations)),
         },
-        "stats": {str(second): _entry(step, ports, result.line_pps) for second, step in enumerate(under_way)},
+        "stats": {str(second): entry(step) for second, step in enumerate(under_way)},
     }
-
-
-def _equal_parts(whole: float, piece: float) -> Iterator[float]:
-    count = math.ceil(whole / piece - 1e-9)
-    yield from (whole / count for _ in range(count))
-
-
-def _entry(step: RampStep, ports: dict[int, int], line_pps: float) -> dict[str, Any]:
-    """Return the rates of *step* by port, in frames/s and per cent of line rate."""
-    seconds, rows = step.trial.seconds.high, step.trial.outcome.directions
-    entry: dict[str, Any] = {"phase": "rampup" if step.phase is RampPhase.RISE else step.phase.value}
-    for port, number in ports.items():
-        out = sum(row.offered for row in rows if row.tx_port == port) / seconds
-        back = sum(row.forwarded for row in rows if row.rx_port == port) / seconds
-        utils = {"tx_util": 100 * out / line_pps, "rx_util": 100 * back / line_pps}
-        entry[str(number)] = {"tx_pps": out, "rx_pps": back, **utils}
-    return entry
 
 
 RAMP = Procedure(
