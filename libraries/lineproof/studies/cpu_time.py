@@ -24,17 +24,12 @@ from ..session.explaining import ALL, read_under_load
 from ..session.session import Session
 from ..system.cpu_clock import (
     cpu_seconds,
-    cpu_times,
     frames_sent,
     soft_interrupt_seconds,
     soft_interrupt_threads,
     soft_interrupts_apart,
-    steal_percent,
     with_children,
 )
-
-CPU_STEAL = "cpu_steal"
-"""A figure: per cent of this machine's CPU time that was stolen meanwhile."""
 
 PARTS = 10
 """Parts of a trial that are read apart: a short disturbance does not move their median."""
@@ -67,13 +62,11 @@ def cpu_time(run: ProcedureRun, requirement: Requirement) -> tuple[float, dict[s
             wait(seconds / PARTS)
             readings.append(read())
 
-    before = cpu_times()
     with run.series(requirement) as trials:
         measure = partial(session.traffic.measure, during=during)
         trial = trials.run(load, ramp + seconds + spare, lambda trial: True, measure, repeats=0)
     if unusable := trials.ended or "; ".join(why_unusable(trial)):
         raise CharacterisationEnded(unusable)
-    steal = steal_percent(before, cpu_times())
     windows = [CpuReading(now.frames - then.frames, now.seconds - then.seconds) for then, now in pairwise(readings)]
     # a reading after the end of traffic, which came late, is of a window without enough frames
     windows = [window for window in windows if window.frames >= 100]
@@ -84,7 +77,6 @@ def cpu_time(run: ProcedureRun, requirement: Requirement) -> tuple[float, dict[s
         "windows": float(len(windows)),
         "offered_pps": trial.offered / trial.seconds.high,
         "forwarded_pps": trial.forwarded / trial.seconds.high,
-        **({} if steal is None else {CPU_STEAL: steal}),
     }
     return median(1e9 * window.seconds / window.frames for window in windows), figures
 

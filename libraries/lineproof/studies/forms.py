@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
 
 from ..core.bounds import Bounds
 from ..evidence import chart
@@ -19,7 +18,6 @@ from ..evidence.document import Cell, Column, Document, Facts, Figure, Items, Ma
 from ..evidence.run_files import STUDY_PAGE, partial
 from ..files import write_whole
 from ..units import Layer, counted, line_rate_pps
-from .cpu_time import CPU_STEAL
 from .results import CONFIDENCE, PCIE, SESSIONS, UNCHECKED, StudyCell, StudyResults, grouped
 from .senders import CPU, DIRECTIONS, FITNESS, FRAME, LINES, OFFERED, SenderFigures
 from .study import AT_LEAST, TABLE_UNITS, Parameter, Study, StudyTable, rate_units
@@ -249,10 +247,8 @@ def notes(results: StudyResults) -> list[str]:
     gaps = grouped(((cell.variant, why), f"{times} of {cell.row}") for cell, own in counts for why, times in own)
     lines += [f"{variant}: no value: {why} ({', '.join(missing)})" for (variant, why), missing in gaps.items()]
     if host := results.environment.host:
-        steals = [record.figures[CPU_STEAL] for record in records if CPU_STEAL in record.figures]
-        said = f"; CPU steal {median(steals):.1f} % in the median, {max(steals):.1f} % at most" if steals else ""
         machine = f"{host.get('cpu')}, {counted(host.get('cpus') or 0, 'CPU')}, kernel {host.get('kernel')}"
-        lines.append(f"Machine of the run: {machine}, {host.get('system')}{said}.")
+        lines.append(f"Machine of the run: {machine}, {host.get('system')}.")
     if not results.complete:
         lines.append("Nothing is compared before all is measured: who looks, and then goes on, finds what is none.")
     blocks = [record.block for record in sorted(records, key=lambda record: (record.started, record.block))]

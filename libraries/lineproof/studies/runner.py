@@ -144,8 +144,7 @@ class StudyRun:
         plan = self.plans.get(variant)
         if plan is None or self.study.bypass or not isinstance(plan.testbed, HardwareSettings):
             return ()
-        software = plan.software
-        queues = 0 if software.tuning.queues else software.rx_queues or 0
+        software, queues = plan.software, 0 if plan.software.tuning.queues else plan.software.rx_queues or 0
         return (
             f"testbed '{plan.testbed.testbed}', {plan.platform.platform}",
             self.study.variants[variant].by_hand,
@@ -160,11 +159,7 @@ class StudyRun:
 
         All blocks of what a person has made are measured before the next is made.
         """
-        steps = steps_of(self.study)
-        made = {variant: self.made_by_hand(variant) for variant in self.study.variants}
-        parts = {step.variant: [made[step.variant][:depth] for depth in range(7)] for step in steps}
-        order = list(dict.fromkeys(part for own in parts.values() for part in own))
-        return sorted(steps, key=lambda step: [order.index(part) for part in parts[step.variant]])
+        return sorted(steps_of(self.study), key=lambda step: self.made_by_hand(step.variant))
 
     def foreword(self) -> Iterator[str]:
         """Yield the words before anything starts: how much, how long, what will be gaps, what is done by hand."""
