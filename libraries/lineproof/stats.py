@@ -1,7 +1,7 @@
 """Statistics of samples: summaries, intervals, comparisons, changes of a level (docs/ci.md).
 
-A sample is a sequence of measurements in one unit; results are in that unit unless they are in per cent. SciPy and
-NumPy are imported on first use, because the import takes about a second and most runs do not need it.
+A sample is a sequence of measurements in one unit; results are in that unit unless they are in per cent. SciPy is
+imported on first use, because the import takes about a second and most runs do not need it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal
 
 
@@ -283,23 +283,18 @@ def penalty_of(values: Sequence[float]) -> float:
 
 def best_partition(values: Sequence[float], penalty: float) -> list[int]:
     """Return where new segments begin, in order. Takes quadratic time. Raises ValueError for what is no sample."""
-    import numpy as np
-
-    given = np.asarray(check_sample(values))
-    count = len(given)
-    given = given - given.mean()  # a level much above the noise costs digits
-    sums = np.concatenate(([0.0], np.cumsum(given)))
-    # for each place: the least cost of what is before it, less its squares, which all partitions share
-    before = np.full(count + 1, np.inf)
-    before[0] = 0.0
-    begins = np.zeros(count + 1, dtype=int)
-    lengths = np.arange(count, 0, -1)
-    for end in range(LEAST_SEGMENT, count + 1):
-        starts = end - LEAST_SEGMENT + 1
-        costs = before[:starts] - (sums[end] - sums[:starts]) ** 2 / lengths[count - end : count - end + starts]
-        begins[end] = place = int(costs.argmin())
-        before[end] = costs[place] + penalty
-    places, end = [], count
-    while end := int(begins[end]):
+    given = check_sample(values)
+    level = statistics.fmean(given)  # a level much above the noise costs digits
+    sums = [0.0, *accumulate(value - level for value in given)]
+    # for each place: the least cost of what is before it, less its squares, which all partitions share, and where its
+    # last segment begins
+    best = [(0.0, 0), *[(math.inf, 0)] * len(given)]
+    for end in range(LEAST_SEGMENT, len(given) + 1):
+        best[end] = min(
+            (best[start][0] - (sums[end] - sums[start]) ** 2 / (end - start) + penalty, start)
+            for start in range(end - LEAST_SEGMENT + 1)
+        )
+    places, end = [], len(given)
+    while end := best[end][1]:
         places.append(end)
     return places[::-1]
