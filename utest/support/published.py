@@ -138,7 +138,7 @@ def modelled(variant: ModelledVariant) -> float:
     line = profile.line_rate_pps(model.speeds[0])
     # per cent that one frame/s is: of its own line rate, or as published frames/s are, of the smallest frames'
     per_pps = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.speeds[0]
-    if kind in ("ramp", "throughput"):
+    if kind == "ramp":
         return throughput(model, profile, sent.bidirectional) * line / 100 * per_pps
     forwarding = forwarding_at(model, profile, _offered(variant))
     forwarded = sum(sum(worker.sent.values()) for worker in forwarding.workers)

@@ -185,9 +185,7 @@ def parse_traffic(words: str, catalogue: TrafficNames) -> TrafficWords:
         raise SentenceError(f"'{shortened(words)}': {error}") from None
 
 
-def measured(
-    traffic: TrafficWords, quantity: Quantity, unit: Unit, at: str | None, statistic: Statistic | None = None
-) -> Requirement:
+def measured(traffic: TrafficWords, quantity: Quantity, unit: Unit, at: str | None) -> Requirement:
     """Return *quantity* in *unit*, to be measured of *traffic* at the load *at* (None: the maximum).
 
     Nothing is held against its threshold. Raises SentenceError.
@@ -202,7 +200,6 @@ def measured(
         Value(1.0, unit),
         scope if quantity.has_directions and traffic.directions > 1 else Scope.ONE,
         *_parse_load(at, traffic, quantity),
-        statistic,
         pairs=traffic.pairs,
     )
 

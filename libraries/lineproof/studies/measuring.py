@@ -61,7 +61,7 @@ def goal_of_measurement(goal: Goal, seconds: float | None) -> Goal:
 def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
     """Raise SentenceError if *row* cannot be measured on *variant* with *plan*."""
     measure = study.measures[row]
-    if measure.how.quantity:
+    if measure.how.measured is not None:
         plan.check_measurable(study.measured_of(row, variant, plan.catalogue))
     else:
         plan.check_pairs(parse_traffic(study.traffic_of(row, variant), plan.catalogue))

@@ -157,9 +157,13 @@ class StudyRun:
     def _order(self) -> list[Step]:
         """Return all measurements in their order: the study's, and on hardware in the fewest steps by hand.
 
-        All blocks of what a person has made are measured before the next is made.
+        All blocks of what a person has made are measured before the next is made, the baseline's first.
         """
-        return sorted(steps_of(self.study), key=lambda step: self.made_by_hand(step.variant))
+        steps = steps_of(self.study)
+        made = {variant: self.made_by_hand(variant) for variant in self.study.variants}
+        parts = {step.variant: [made[step.variant][:depth] for depth in range(7)] for step in steps}
+        order = list(dict.fromkeys(part for own in parts.values() for part in own))
+        return sorted(steps, key=lambda step: [order.index(part) for part in parts[step.variant]])
 
     def foreword(self) -> Iterator[str]:
         """Yield the words before anything starts: how much, how long, what will be gaps, what is done by hand."""

@@ -44,29 +44,29 @@ LINE, LINK = "line_pps", "link_bps"
 class Kind(NamedTuple):
     """A kind of row. ``unit``: of its figures; "": it is a rate, in the unit of its row or study.
 
-    ``quantity``: the name of what is measured at one load, ``at`` or the testbed's maximum, and ``measured`` its unit;
-    "": no quantity. ``figures``: whose mean is the value; none: it has a method of its own.
+    ``measured``: the unit of the quantity at one load, ``at`` or the testbed's maximum; None: it has no such. Of
+    several that have this unit, ``quantity`` is the name. ``figures``: whose mean is the value.
     """
 
     unit: str = ""
     quantity: str = ""
-    measured: Unit = Unit.PPS
+    measured: Unit | None = None
     figures: tuple[str, ...] = ()
 
 
 KINDS: Mapping[str, Kind] = {
     "ramp": Kind(),
-    "forwards": Kind("", "forwards", figures=("forwarded_pps",)),
-    "takes_in": Kind("", "forwards"),
-    "drops_sending": Kind("", "forwards"),
+    "forwards": Kind("", "forwards", Unit.PPS, ("forwarded_pps",)),
+    "takes_in": Kind("", "forwards", Unit.PPS),
+    "drops_sending": Kind("", "forwards", Unit.PPS),
     "sends": Kind(),
     "cycles": Kind("cycles/packet", "cycles", Unit.CYCLES, ("cycles_per_packet",)),
     "cycles_without_input": Kind(
         "cycles/packet", "cycles", Unit.CYCLES_WITHOUT_INPUT, ("cycles_per_packet_without_input",)
     ),
-    "vectors": Kind("packets/call", "gathers", Unit.VECTORS, ("vectors_per_call",)),
+    "vectors": Kind("packets/call", "", Unit.VECTORS, ("vectors_per_call",)),
     "energy": Kind("µJ/packet", "energy", Unit.MICROJOULES, ("energy_uj_low", "energy_uj_high")),
-    "cpu_time": Kind("ns/packet", "forwards"),
+    "cpu_time": Kind("ns/packet", "forwards", Unit.PPS),
 }
 
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\s/|](?:[^\r\n/|]*[^\s/|])?$")]
@@ -139,7 +139,7 @@ class StudyRow(Config):
     def _check_kind(self) -> StudyRow:
         if self.kind not in KINDS:
             raise ValueError(f"has {self.kind} of {', '.join(KINDS)}; expected one")
-        fitting = {"at": self.how.quantity, "steps": self.kind == "ramp", "unit": self.is_rate}
+        fitting = {"at": self.how.measured is not None, "steps": self.kind == "ramp", "unit": self.is_rate}
         if unfitting := [key for key, fits in fitting.items() if key in self.model_fields_set and not fits]:
             raise ValueError(f"{' and '.join(unfitting)} is not for '{self.kind}'; remove it")
         return self
@@ -297,7 +297,9 @@ class Study(Config):
     def measured_of(self, row: str, variant: str, catalogue: Catalogue) -> Requirement:
         """Return the quantity that is measured for a row at one load. Raises SentenceError."""
         measure, traffic = self.measures[row], parse_traffic(self.traffic_of(row, variant), catalogue)
-        return measured(traffic, quantities()[measure.how.quantity], measure.how.measured, measure.at)
+        how = measure.how
+        having = (own for own in quantities().values() if how.measured in own.units)
+        return measured(traffic, quantities().get(how.quantity) or next(having), how.measured or Unit.PPS, measure.at)
 
     def repeats_of(self, row: str) -> int:
         """Return in how many blocks a row is measured."""
