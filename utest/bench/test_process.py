@@ -81,7 +81,7 @@ def test_it_reports_its_ports_and_ends_with_its_folder(how: str, tmp_path: Path)
 def test_an_error_is_in_the_log_that_its_owner_quotes(tmp_path: Path) -> None:
     specification = {**MODEL, "shells": {"user": 1}, "folder": str(tmp_path)}
     with pytest.raises(TestbedError, match=r"its log ends: .*authorized_key"):
-        TestbedProcess("server", bench_command(), tmp_path / "server.log", specification)
+        TestbedProcess("server", bench_command(), specification)
 
 
 @pytest.mark.parametrize("key", ["rpc_port", "pub_port"])

@@ -120,14 +120,18 @@ class Child(subprocess.Popen[bytes]):
         line, _, self._received = self._received.partition(b"\n")
         return line
 
+    def ask_end(self) -> None:
+        """Ask it to end, by the end of its input. May be repeated."""
+        with contextlib.suppress(OSError):
+            if self.stdin is not None:
+                self.stdin.close()
+
     def end(self, limit: float) -> bool:
         """End it by the end of its input; return whether it did within *limit* s. May be repeated.
 
         If not, it is killed with all that it started.
         """
-        with contextlib.suppress(OSError):
-            if self.stdin is not None:
-                self.stdin.close()
+        self.ask_end()
         try:
             self.wait(limit)
             in_order = True

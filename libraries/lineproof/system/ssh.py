@@ -38,6 +38,15 @@ LONGEST_REASON = 200
 LARGEST_OUTPUT = 16 << 20
 """Bytes that a command may write: the longest answers of a router have some 100 kB."""
 
+LARGEST_LINE = 1 << 16
+"""Bytes of a line that a program there may write."""
+
+STATUS_LIMIT = 2.0
+"""Seconds for the exit status after the output has ended, and for a word to a program that is to end."""
+
+LOST = 255
+"""The status of a program whose connection was lost, as ssh(1) has it."""
+
 _LOG = "lineproof.paramiko"
 # its own words may be anything that a machine sends, and with them tracebacks: the errors here say what is needed
 logging.getLogger(_LOG).setLevel(logging.CRITICAL + 1)
@@ -186,6 +195,93 @@ class Connection(PythonSSHClient):  # type: ignore[misc]  # SSHLibrary has no ty
             if not channel.closed:
                 raise CommandUnfinished(f"'{command}' did not end within {limit:g} s")
             raise EOFError("its output is not complete")
+
+
+class RemoteChild:
+    """A *command* on the host of *login*, with what :class:`.children.Child` has of one here. *who*: the host.
+
+    With a *log*, a file, it has a terminal, and what it writes goes there. Raises TestbedError if it cannot be started.
+    """
+
+    def __init__(self, login: Login, who: str, command: str, log: int | None = None) -> None:
+        self.returncode: int | None = None
+        self._asked_to_end = False
+        self._masked, self._log = login.masked, log
+        self._connection = Connection(login, who)
+        self._reader = threading.Thread(target=self._read, args=(log,), daemon=True, name=f"output of {who}")
+        try:
+            self._connection.open()
+            run_in_worker_thread(partial(self._begin, command), 2 * CONNECT_LIMIT, f"'{command}'")
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _begin(self, command: str) -> None:
+        try:
+            self._channel = channel = self._connection.session(CONNECT_LIMIT)
+            # so that both ends notice a lost connection
+            channel.get_transport().set_keepalive(5)
+            channel.set_combine_stderr(True)
+            if self._log is not None:
+                channel.get_pty("dumb")
+            channel.exec_command(command)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise TestbedError(str(error) or "the connection ended") from None
+        self._stdout = channel.makefile("rb")
+        if self._log is not None:
+            self._reader.start()
+
+    def _read(self, log: int) -> None:
+        while output := self._channel.recv(1 << 16):
+            os.write(log, self._masked(output.decode(errors="replace")).encode())
+        is_known = self._channel.status_event.wait(STATUS_LIMIT) and self._channel.exit_status >= 0
+        if not is_known:
+            os.write(log, b"\nthe SSH connection to it was lost\n")
+        self.returncode = self._channel.exit_status if is_known else LOST
+
+    def poll(self) -> int | None:
+        """Return its exit status; None while its output goes on."""
+        return self.returncode
+
+    def send(self, line: str) -> None:
+        """Write *line* to its input; nothing if that is closed."""
+        self._write(f"{line}\n")
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, TestbedError):
+            run_in_worker_thread(partial(self._channel.sendall, text.encode()), CONNECT_LIMIT, "writing to it")
+
+    def line(self, limit: float) -> bytes:
+        """Return the next line that it writes. Raises TimeoutError after *limit* s, EOFError where none can come.
+
+        And what paramiko raises where the connection breaks.
+        """
+        self._channel.settimeout(limit)
+        if not (line := bytes(self._stdout.readline(LARGEST_LINE))):
+            raise EOFError
+        return line.rstrip(b"\n")
+
+    def ask_end(self) -> None:
+        """Ask it to end: by the end of its input, or by Ctrl-C, which works whoever's it is (sudo)."""
+        if self._asked_to_end:
+            return
+        self._asked_to_end = True
+        if self._log is not None:
+            self._write("\x03")
+        else:
+            with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+                self._channel.shutdown_write()
+
+    def end(self, limit: float) -> bool:
+        """End it within *limit* s; then the end of the connection hangs up what still runs. May be repeated."""
+        if self._connection.is_open:
+            self.ask_end()
+            self._channel.status_event.wait(limit)
+            if self._reader.is_alive():
+                self._reader.join(STATUS_LIMIT)
+            with contextlib.suppress(TestbedError):
+                run_in_worker_thread(self._connection.close, STATUS_LIMIT, "closing the SSH link")
+        return True
 
 
 class _Client(paramiko.SSHClient):

@@ -7,7 +7,6 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
@@ -44,7 +43,7 @@ class LabPlace:
         self._user = {name: os.environ[name] for name in names if name in os.environ}
         asked = {"coordinator": settings.coordinator, "filters": settings.filters(testbed), "user": self._user}
         argv = children.python("lineproof.testbed.lab_holder")
-        self._holder = TestbedProcess(LABGRID, argv, Path(os.devnull), asked, limit=LIMIT, grace=LIMIT)
+        self._holder = TestbedProcess(LABGRID, argv, asked, limit=LIMIT, grace=LIMIT)
         try:
             self._wait()
         except BaseException:

@@ -138,8 +138,7 @@ def start_embedded(
         for side, cable, speed_bps in zip(sides, topology.cables, speeds, strict=False)
     ]
     specification = {"backend": "wire", "ports": ports, "rpc_port": local_ports[0], "pub_port": local_ports[1]}
-    log = belongings.folder / "server.log"
-    return belongings.keep(TestbedProcess("server", bench_command(), log, specification)).facts
+    return belongings.keep(TestbedProcess("server", bench_command(), specification)).facts
 
 
 def home_of_trex(testbed: str = "netns") -> Path:

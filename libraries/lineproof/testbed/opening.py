@@ -71,8 +71,7 @@ class OpenTestbed:
     def cause(self, fault: InjectedFault) -> None:
         """Let *fault* happen on a simulated testbed, in addition to earlier ones. Raises TestbedError."""
         for program in self.belongings.programs:
-            if isinstance(program, TestbedProcess):
-                program.ask({"fault": fault.model_dump(by_alias=True, exclude_none=True)})
+            program.ask({"fault": fault.model_dump(by_alias=True, exclude_none=True)})
 
     def close(self) -> None:
         """Stop the testbed's processes, remove what was made for it, and give it back. Harmless when repeated."""
@@ -257,7 +256,6 @@ def start_simulated(
         TestbedProcess(
             "server",
             bench_command(),
-            folder / "server.log",
             {
                 **settings.model_dump(mode="json", by_alias=True, exclude_none=True, include=HANDED_ON),
                 "backend": "model",

@@ -13,12 +13,11 @@ import shutil
 import tempfile
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..core.telemetry import Side
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words, system_words
@@ -27,6 +26,7 @@ from ..generators.site import GeneratorEndpoint
 from ..system import children
 from ..system.folders import ELSEWHERE, runtime_folder
 from ..system.login import Login
+from ..system.ssh import RemoteChild
 from ..system.ssh_shell import plain_text
 
 POLL = 0.02
@@ -37,9 +37,6 @@ ANSWER_LIMIT = 2.0
 
 LOG_LENGTH = 1 << 20
 """Bytes from the end of a log that are kept."""
-
-P = TypeVar("P", bound="Program")
-
 
 NO_ROUTER = Login.model_construct(address="", user="")
 """In place of the router's login while it is bypassed."""
@@ -67,39 +64,54 @@ class TestbedFacts:
     """The process whose descendants send on this machine's interfaces to a router that is this machine's kernel."""
 
 
-class Program(ABC):
-    """A program of the testbed, here or on another machine. ``name``: for messages."""
+class TestbedProcess:
+    """A process that is ready once it is made; if it is not, it is ended, and TestbedError raised.
 
-    name: str
-    _closed = False
+    *argv* runs here, or at *login* in a terminal, as a command of the shell there. *name*: for messages.
 
-    @abstractmethod
-    def status(self) -> int | None:
-        """Return its exit status, below 0 after a signal; None while it runs."""
+    *specification*: a JSON object, its first line on standard input, which then stays open: its end asks the process to
+    end, so a killed owner leaves none. ``ends_with_parent`` in it: the process may ask for a signal then, too.
+    *answers*: it is ready when this raises neither OSError nor TestbedError; None: when it says so, by
+    ``{"ready": true, …}`` or ``{"error": "sentence"}``. Its log is its standard error, and its output where it says
+    nothing. *limit*: s until it is ready; *grace*: s for its end.
+    """
 
-    @abstractmethod
-    def log(self) -> str:
-        """Return the last MB of what it wrote; "" if that cannot be read."""
-
-    @abstractmethod
-    def request_end(self) -> None:
-        """Ask it to end."""
-
-    @abstractmethod
-    def close(self) -> str:
-        """End it and wait; return "", or a sentence if it had to be killed. Harmless when repeated."""
-
-    def problems(self) -> tuple[str, ...]:
-        """Return a sentence if it ended by itself."""
-        status = self.status()
-        if self._closed or status is None:
-            return ()
-        how = f"signal {-status}" if status < 0 else f"status {status}"
-        return (f"the testbed's process '{self.name}' ended with {how}; {self._log_end()}",)
-
-    def _log_end(self) -> str:
-        end = log_end(self.log())
-        return f"its log ends: {end}" if end else "its log is empty"
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        specification: Mapping[str, Any] | None = None,
+        *,
+        login: Login | None = None,
+        answers: Callable[[], object] | None = None,
+        limit: float = 15.0,
+        grace: float = 4.0,
+    ) -> None:
+        self.name, self._grace, self._closed = name, grace, False
+        # in memory: nothing of it stays where this process is killed
+        self._log = log = os.memfd_create(name)
+        try:
+            self._child = (
+                RemoteChild(login, f"the host of '{name}'", " ".join(argv), log)
+                if login
+                else children.Child(argv, stdout=children.PIPE if answers is None else log, stderr=log)
+            )
+        except (OSError, TestbedError) as error:
+            os.close(log)
+            why = system_words(error, argv[0]) if isinstance(error, OSError) else error
+            raise TestbedError(f"'{name}' cannot be started: {why}") from None
+        self.pid = getattr(self._child, "pid", None)
+        try:
+            if specification is not None:
+                # Linux takes the end of the thread for that of the parent: only the main thread lasts
+                lasting = threading.current_thread() is threading.main_thread()
+                self._child.send(json.dumps({**specification, "ends_with_parent": lasting}))
+            self.facts = self._await(partial(self._answering, answers) if answers else self.hear, limit)
+            if "error" in self.facts:
+                raise TestbedError(self.facts["error"])
+        except BaseException:
+            self.close()
+            raise
 
     def _await(self, ready: Callable[[], Mapping[str, Any] | None], limit: float) -> Mapping[str, Any]:
         """Return what *ready* gives: None, OSError and TestbedError say that it is not, for *limit* s at most."""
@@ -122,57 +134,29 @@ class Program(ABC):
         answers()
         return {} if self.status() is None else None
 
-
-class TestbedProcess(Program):
-    """A process that is ready once it is made; if it is not, it is ended, and TestbedError raised.
-
-    *specification*: a JSON object, its first line on standard input, which then stays open: its end asks the process to
-    end, so a killed owner leaves none. ``ends_with_parent`` in it: the process may ask for a signal then, too.
-    *answers*: it is ready when this raises neither OSError nor TestbedError; None: when it says so, by
-    ``{"ready": true, …}`` or ``{"error": "sentence"}``. *log*: the file for its standard error, and its output where it
-    says nothing. *limit*: s until it is ready; *grace*: s for its end.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        argv: Sequence[str],
-        log: Path,
-        specification: Mapping[str, Any] | None = None,
-        *,
-        answers: Callable[[], object] | None = None,
-        limit: float = 15.0,
-        grace: float = 4.0,
-    ) -> None:
-        self.name, self._log, self._grace = name, log, grace
-        with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as errors:
-            try:
-                self._child = children.Child(argv, stdout=children.PIPE if answers is None else errors, stderr=errors)
-            except OSError as error:
-                raise TestbedError(f"'{name}' cannot be started: {system_words(error, argv[0])}") from None
-        self.pid = self._child.pid
-        try:
-            if specification is not None:
-                # Linux takes the end of the thread for that of the parent: only the main thread lasts
-                lasting = threading.current_thread() is threading.main_thread()
-                self._child.send(json.dumps({**specification, "ends_with_parent": lasting}))
-            self.facts = self._await(partial(self._answering, answers) if answers else self.hear, limit)
-            if "error" in self.facts:
-                raise TestbedError(self.facts["error"])
-        except BaseException:
-            self.close()
-            raise
-
     def status(self) -> int | None:
-        """Return its exit status, as the base class says."""
+        """Return its exit status, below 0 after a signal; None while it runs."""
         return self._child.poll()
 
+    def problems(self) -> tuple[str, ...]:
+        """Return a sentence if it ended by itself."""
+        status = self.status()
+        if self._closed or status is None:
+            return ()
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        return (f"the testbed's process '{self.name}' ended with {how}; {self._log_end()}",)
+
     def log(self) -> str:
-        """Return the end of the file."""
-        with contextlib.suppress(OSError), self._log.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_LENGTH))
-            return file.read(LOG_LENGTH).decode(errors="replace")
+        """Return the last MB of what it wrote; "" once it is closed."""
+        with contextlib.suppress(OSError):
+            return os.pread(self._log, LOG_LENGTH, max(0, os.fstat(self._log).st_size - LOG_LENGTH)).decode(
+                errors="replace"
+            )
         return ""
+
+    def _log_end(self) -> str:
+        end = log_end(self.log())
+        return f"its log ends: {end}" if end else "its log is empty"
 
     def hear(self, wait: float = POLL) -> dict[str, Any] | None:
         """Return what it says next; None if it says nothing within *wait* s."""
@@ -192,16 +176,18 @@ class TestbedProcess(Program):
             raise TestbedError(f"the testbed's process '{self.name}' refused: {answer['error']}")
 
     def request_end(self) -> None:
-        """Ask it to end, by the end of its input."""
+        """Ask it to end."""
         self._closed = True
-        with contextlib.suppress(OSError):
-            if self._child.stdin is not None:
-                self._child.stdin.close()
+        self._child.ask_end()
 
     def close(self) -> str:
-        """End it, by force after its grace."""
+        """End it, by force after its grace; return "", or a sentence if it had to be killed. Harmless when repeated."""
         self._closed = True
-        return "" if self._child.end(self._grace) else f"'{self.name}' had to be killed"
+        ended = self._child.end(self._grace)
+        if self._log >= 0:
+            os.close(self._log)
+            self._log = -1
+        return "" if ended else f"'{self.name}' had to be killed"
 
 
 class Belongings:
@@ -211,7 +197,7 @@ class Belongings:
     """
 
     def __init__(self) -> None:
-        self.programs: list[Program] = []
+        self.programs: list[TestbedProcess] = []
         self._ends: list[Callable[[], str | None]] = []
 
     @cached_property
@@ -228,8 +214,8 @@ class Belongings:
         self.later(partial(shutil.rmtree, made, ignore_errors=True))
         return made
 
-    def keep(self, program: P) -> P:
-        """Keep a program that was started."""
+    def keep(self, program: TestbedProcess) -> TestbedProcess:
+        """Keep a process that was started."""
         self.programs.append(program)
         self._ends.append(program.close)
         return program

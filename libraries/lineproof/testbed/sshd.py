@@ -32,8 +32,8 @@ def start(belongings: Belongings, namespace: str, name: str = "ssh") -> Login:
     """Start a server with sessions in *namespace* and files in the folder *name*. Raises TestbedError."""
     folder = belongings.folder / name
     argv, login = prepare(folder, namespace)
-    log, listens = belongings.folder / f"{name}d.log", (folder / PID_FILE).stat
-    belongings.keep(TestbedProcess("sshd", kept_within(namespace, argv), log, answers=listens))
+    listens = (folder / PID_FILE).stat
+    belongings.keep(TestbedProcess("sshd", kept_within(namespace, argv), answers=listens))
     return login
 
 
