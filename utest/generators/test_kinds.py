@@ -151,4 +151,4 @@ def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> N
     keys = ports("pkt-gen", "interface: ix0, router_mac: '02:00:00:00:00:01'", far)
     found = read_testbed(lab(tmp_path, keys), "lab")
     assert isinstance(found, HardwareSettings)
-    assert found.generator.claimed == ("port ix0 of this machine", "port ix1 of 192.0.2.7:22")
+    assert found.generator.claimed == ("port ix0 on this machine", "port ix1 on 192.0.2.7:22")

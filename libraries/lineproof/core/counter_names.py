@@ -13,6 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+PORT_TOTALS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
+"""The totals of a generator's port, under TRex's names; bytes of sent frames with FCS."""
+
 LONGEST_PAUSE_BITS = 65535 * 512
 """The longest time that one pause frame asks for, in bits of the link (IEEE 802.3 31B: quanta of 512 bits)."""
 

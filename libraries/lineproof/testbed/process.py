@@ -100,7 +100,7 @@ class TestbedProcess:
             os.close(log)
             why = system_words(error, argv[0]) if isinstance(error, OSError) else error
             raise TestbedError(f"'{name}' cannot be started: {why}") from None
-        self.pid = getattr(self._child, "pid", None)
+        self.pid: int = getattr(self._child, "pid", 0)
         try:
             if specification is not None:
                 # Linux takes the end of the thread for that of the parent: only the main thread lasts

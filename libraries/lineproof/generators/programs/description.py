@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ...command_values import WORD_IN_BRACES, compiled
+from ...command_values import WORD_IN_BRACES, GroupPattern
 from ...config import Config
 from ...errors import TestbedError
 from ..base import WORDS
@@ -35,12 +35,6 @@ def _checked_names(command: str) -> str:
     return command
 
 
-def _checked_report(pattern: str) -> str:
-    if "frames" not in compiled(pattern).groupindex:
-        raise ValueError("needs a group '(?P<frames>…)' around the number of frames")
-    return pattern
-
-
 def _checked_ability(name: str) -> str:
     if name not in WORDS:
         raise ValueError(f"'{name}' is no ability; expected any of {', '.join(WORDS)}")
@@ -48,7 +42,6 @@ def _checked_ability(name: str) -> str:
 
 
 Command = Annotated[str, Field(min_length=1), AfterValidator(_checked_names)]
-Report = Annotated[str, AfterValidator(_checked_report)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +58,6 @@ class PortChange(Config):
 
     do: Command
     undo: Command
-
-
-class Free(Config):
-    """A command that prints nothing if a port is free, and why it is not: ``but``, with ``{found}``."""
-
-    run: Command
-    but: str
 
 
 class Example(Config):
@@ -93,9 +79,9 @@ class Description(Config):
     sends from sockets, so that the kernel adds the headers, and its ports must be in different networks.
     ``fragments``: it sends the two sizes of a datagram in fragments, because ``prepare`` sets the port's ``{mtu}``.
 
-    ``free``: what must hold when a port is taken. Changes: ``prepare`` at both ends of each flow, ``pace`` before a
-    trial at the port that sends. ``receive``: a program at the other port, for which ``ready`` waits. ``send``: one
-    simple command, which ends when it has sent ``{count}``.
+    ``free``: a command that prints why a port cannot be taken, or nothing. Changes: ``prepare`` at both ends of each
+    flow, ``pace`` before a trial at the port that sends. ``receive``: a program at the other port, for which ``ready``
+    waits. ``send``: one simple command, which ends when it has sent ``{count}``.
 
     ``report``: an expression whose last match in the output of ``send`` has groups ``frames``, ``seconds`` and
     ``bytes`` (without FCS). Without ``seconds`` the interface is watched for them; ``wrong_by``: s by which they may
@@ -113,15 +99,15 @@ class Description(Config):
     most_flows: int = 1
     sockets: bool = False
     fragments: bool = False
-    free: Free | None = None
+    free: Command = ":"
     prepare: tuple[PortChange, ...] = ()
     pace: tuple[PortChange, ...] = ()
     receive: Command | None = None
     ready: Command = "true"
     send: Command
-    report: Report
-    received: Report | None = None
-    failed: str | None = None
+    report: GroupPattern
+    received: GroupPattern | None = None
+    failed: GroupPattern | None = None
     wrong_by: tuple[float, float] = (0.0, 0.0)
     control_frames: int = 0
     examples: tuple[Example, ...] = ()
@@ -144,7 +130,7 @@ class Description(Config):
         if ran.status != STOPPED and (failure := self._last("failed", ran.output)):
             raise TestbedError(f"{self.program} on {where}: {failure['words']}")
         report = self._last(key, ran.output)
-        if not report or ran.status not in (0, STOPPED):
+        if "frames" not in report or ran.status not in (0, STOPPED):
             shown = " ".join(ran.output.split())[-300:] or "nothing"
             raise TestbedError(f"{self.program} on {where} gave no report (status {ran.status}): {shown}")
         return report

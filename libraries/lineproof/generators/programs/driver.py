@@ -24,10 +24,11 @@ from ...core.trial import DRAIN, DURING_READING, HOST_COUNTS, DirectionCount, Du
 from ...errors import TestbedError
 from ...units import FCS
 from ..base import Direction, Generator, GeneratorPort, Probe, listing
+from ..counting import Totals, by_moment, counted, counter_problems, grown, missed_problem
 from ..site import GeneratorEndpoint, Place
 from ..streams import Stream, Variable, profile_streams, with_number
-from .description import Description, filled
-from .port import COMMAND_LIMIT, COUNTERS, Port, Span, start
+from .description import Description, Ran, filled
+from .port import COMMAND_LIMIT, Port, Span, start
 
 DRAIN_GAP = 0.1
 """Seconds between two readings while frames are missing."""
@@ -47,16 +48,13 @@ CONTROL = "control"
 _FLOW = ("source", "destination", "source_port", "port")
 """The values of a flow."""
 
-Counts = Mapping[int, Mapping[str, int]]
-"""By port, its counters."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SendingPrograms:
     """The programs that send a direction from port ``tx`` to ``rx``: one with the values of each of ``flows``.
 
-    ``cores``: those that they run on, in turn (none: on any). ``length``: bytes of a datagram's payload, which takes
-    so many ``frames``; ``size``: their mean in bytes with FCS.
+    ``cores``: those that they run on, in turn (none: on any). A datagram takes so many ``frames``; ``size``: their mean
+    in bytes with FCS.
     """
 
     direction: Direction
@@ -64,9 +62,13 @@ class SendingPrograms:
     rx: Port
     flows: tuple[Mapping[str, object], ...]
     cores: tuple[str, ...]
-    length: int
     frames: int
     size: float
+
+    @property
+    def cores_used(self) -> int:
+        """How many cores they have: several on one share it."""
+        return min(len(self.flows), len(self.cores) or 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,7 @@ class Sent:
     """The programs' report of a direction: its ``frames``, and the ``least`` and ``most`` s that they took.
 
     ``others``: frames that they may have sent besides, to control them; then ``size`` is the bytes with FCS of the
-    trial's own. ``span``: when, by the interface; None: not watched, or nothing was sent. ``cpu``: s of CPU time, on so
-    many ``cores``; None: not known.
+    trial's own. ``span``: when, by the interface; None: not watched, or nothing was sent.
     """
 
     frames: int
@@ -84,8 +85,6 @@ class Sent:
     others: int = 0
     size: float = 0.0
     span: Span | None = None
-    cpu: float | None = None
-    cores: int = 1
 
 
 class ProgramGenerator(Generator):
@@ -108,47 +107,40 @@ class ProgramGenerator(Generator):
         self._places = dict(zip(endpoint.ports, places, strict=True))
         # a platform may have fewer interfaces than the generator has ports
         self._sides = dict(zip(endpoint.ports, sides, strict=False))
-        self._settings: dict[str, str | int] = {"program": path, "link_wait": link_wait}
         # the kernel of a namespace that the testbed has made has a way past the router
-        self._settings["control"] = CONTROL if endpoint.places else ""
+        control = CONTROL if endpoint.places else ""
+        self._settings: dict[str, object] = {"program": path, "link_wait": link_wait, "control": control}
         self._opening = link_wait + OPENING if description.received else 0.0
-        self._streams: Mapping[str, object] = {}
         self._ports: dict[int, Port] = {}
         self.reconnect()
 
     def reconnect(self) -> None:
         """See :meth:`..base.Generator.reconnect`. Raises TestbedError."""
         self.close()
-        self._values: dict[int, Mapping[str, object]] = {}
         try:
             for index, place in self._places.items():
-                port = self._ports[index] = Port(index, place)
-                self._check_host(port)
-                address, peer = (side.address, side.peer) if (side := self._sides.get(index)) else ("", "")
-                router, _, prefix = address.partition("/")
-                of_port = {"interface": place.interface, "mac": port.mac, "own_mtu": port.mtu}
-                of_router = {"router": router, "router_mac": place.router_mac, "peer": f"{peer}/{prefix}"}
-                self._values[index] = {**self._settings, **of_port, **of_router}
+                port = self._ports[index] = Port(index, place, counts=not self._description.received)
+                self._prepare_port(port)
             self._version = port.ask(filled(self._description.version, self._settings)).strip() or "?"
         except BaseException:
             self.close()
             raise
-        # of programs that count themselves
-        self._counts = {index: dict.fromkeys(COUNTERS, 0) for index in self._ports}
 
-    def _check_host(self, port: Port) -> None:
-        """Raise TestbedError for a program that the host of *port* does not have, and a port that is not free."""
-        description = self._description
+    def _prepare_port(self, port: Port) -> None:
+        """Put together the values of *port*. Raises TestbedError where it is not free, or its host lacks a program."""
+        description, place = self._description, port.place
+        address, peer = (side.address, side.peer) if (side := self._sides.get(port.index)) else ("", "")
+        router, _, prefix = address.partition("/")
+        of_router = {"router": router, "router_mac": place.router_mac, "peer": f"{peer}/{prefix}"}
+        of_port = {"interface": place.interface, "mac": port.mac, "own_mtu": port.mtu}
+        port.values = {**self._settings, **of_port, **of_router}
         for program, package in description.needs.items():
-            program = str(self._settings["program"]) if program == description.program else program
-            if not port.ask(filled("command -v {program} || :", {"program": program})):
+            path = self._settings["program"] if program == description.program else program
+            if not port.ask(filled("command -v {program} || :", {"program": path})):
                 hint = f"install the package {package}" if package else "install it"
-                raise TestbedError(f"the program '{program}' is missing for {port.place.text}; {hint}")
-        if free := description.free:
-            taken = port.ask(filled(free.run, {"interface": port.place.interface})).strip()
-            explanation = free.but.replace("{interface}", port.place.interface).replace("{found}", taken)
-            if taken:
-                raise TestbedError(f"{port.place.text} {explanation}")
+                raise TestbedError(f"the program '{path}' is missing for {place.text}; {hint}")
+        if taken := port.ask(filled(description.free, port.values)).strip():
+            raise TestbedError(f"{place.text} {taken}")
 
     def stop(self) -> None:
         """See :meth:`..base.Generator.stop`. Raises TestbedError."""
@@ -181,42 +173,44 @@ class ProgramGenerator(Generator):
     @property
     def streams(self) -> Mapping[str, object]:
         """Return what is sent, by sending port."""
-        return self._streams
+        name = self._description.program
+        return {
+            str(sender.tx.index): {
+                "program": name,
+                "flows": [[flow[name] for name in _FLOW] for flow in sender.flows],
+                **sender.tx.listed,
+            }
+            for sender in self._senders
+        }
 
     # -- preparing -----------------------------------------------------------------------------------------------------
 
     def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:
         """See :meth:`..base.Generator.prepare`; the plan has refused what the program cannot. Raises TestbedError."""
         self._senders = []
-        description, senders, streams = self._description, [], {}
         sending = {direction.tx_port for direction in directions}
-        for direction in directions:
-            listed = self._write_list(profile, direction) if description.lists_flows else {}
-            sender = self._sender(profile, direction, sending)
-            flows = [[flow[name] for name in _FLOW] for flow in sender.flows]
-            streams[str(direction.tx_port)] = {"program": description.program, "flows": flows, **listed}
-            senders.append(sender)
-        self._streams, self._senders = streams, senders
+        self._senders = [self._sender(profile, direction, sending) for direction in directions]
 
-    def _write_list(self, profile: Profile, direction: Direction) -> Mapping[str, object]:
+    def _write_list(self, profile: Profile, direction: Direction) -> None:
         """Write the list of different frames where they are sent. Raises TestbedError."""
         port = self._ports[direction.tx_port]
-        frames = listed_frames(
-            profile_streams(profile, direction), port.mac, direction.destination or port.place.router_mac
-        )
+        router_mac = direction.destination or port.place.router_mac
+        frames = listed_frames(profile_streams(profile, direction), port.mac, router_mac)
         lines = "".join(f"{config_line(frame)}\n" for frame in frames)
         port.ask(f"cat > frames.cfg <<'@@'\n{lines}@@", COMMAND_LIMIT + len(lines) / 1e5)
-        return {"frames": len(frames), "first": frames[0].hex()}
+        port.listed = {"frames": len(frames), "first": frames[0].hex()}
 
     def _sender(self, profile: Profile, direction: Direction, sending: Collection[int]) -> SendingPrograms:
         """Return what sends *profile* in *direction*, with both of its ports set up. *sending*: those of all."""
         tx, rx = self._ports[direction.tx_port], self._ports[direction.rx_port]
+        if self._description.lists_flows:
+            self._write_list(profile, direction)
         ranges = profile.flows.of_pair(direction.pair)
         ranges = ranges.reversed() if direction.swapped else ranges
         datagram, size = profile.fragmented_datagram, profile.frames[0].size - FCS
         longest = max(frame.size for frame in profile.frames) - FCS
         length = datagram or size - ETHERNET - IP[4] - TRANSPORT["udp"]
-        whole = {**self._values[tx.index], "size": size, "longest": longest, "length": length}
+        whole = {**tx.values, "size": size, "longest": longest, "length": length}
         whole["router_mac"] = direction.destination or whole["router_mac"]
         flows = list[Mapping[str, object]]()
         for number in range(1 if self._description.lists_flows else ranges.count):
@@ -227,11 +221,9 @@ class ProgramGenerator(Generator):
                 # a longer datagram than the MTU leaves in fragments, which are frames of their own
                 cut = bool(datagram) and port.index in sending
                 mtu = longest - ETHERNET if cut else max(int(port.mtu or 0), longest - ETHERNET)
-                port.change(self._description.prepare, {**self._values[port.index], "own": own, "far": far, "mtu": mtu})
+                port.change(self._description.prepare, {**port.values, "own": own, "far": far, "mtu": mtu})
         cores = tx.ask("cores").split() if len(flows) > 1 else ()
-        return SendingPrograms(
-            direction, tx, rx, tuple(flows), tuple(cores), length, 2 if datagram else 1, profile.mean_size
-        )
+        return SendingPrograms(direction, tx, rx, tuple(flows), tuple(cores), 2 if datagram else 1, profile.mean_size)
 
     # -- a trial -------------------------------------------------------------------------------------------------------
 
@@ -244,7 +236,7 @@ class ProgramGenerator(Generator):
         senders = dict(zip(self._senders, rates or [load.pps] * len(self._senders), strict=True))
         frames = {sender.direction: max(1, round(pps * duration)) for sender, pps in senders.items()}
         limit, readings = duration * 2 + GRACE + 2 * self._opening, {HOST_COUNTS: 1.0}
-        before, started, began = self._counters(), time.time(), time.monotonic()
+        before, started, began = self._totals(), time.time(), time.monotonic()
         try:
             commands = [self._make_ready(sender, frames[sender.direction], pps) for sender, pps in senders.items()]
             # all are asked to start before the first has answered
@@ -256,28 +248,26 @@ class ProgramGenerator(Generator):
                 self._await_first(before, limit)
                 during(time.sleep)
                 readings[DURING_READING] = time.monotonic() - asked
-            sent = {sender.direction: self._finish(sender, limit) for sender in senders}
+            ends = {sender: self._ended(sender, limit) for sender in senders}
+            sent = {sender.direction: self._report(sender, ran) for sender, ran in ends.items()}
         except BaseException:
             with contextlib.suppress(TestbedError):
                 self.stop()
             raise
-        ended, sending_ended = self._counters(), time.monotonic()
+        ended, sending_ended = self._totals(), time.monotonic()
         after = self._drained(before, ended)
         readings["drain"] = time.monotonic() - sending_ended
-        spent = [report.cpu for report in sent.values() if report.cpu is not None]
-        if len(spent) == len(sent):
+        ran_all = [ran for of_sender in ends.values() for ran in of_sender]
+        spent = [ran.cpu for ran in ran_all if ran.cpu is not None]
+        if len(spent) == len(ran_all):
             readings["sender_cpu_seconds"] = sum(spent)
-            readings["sender_cores"] = float(sum(report.cores for report in sent.values()))
-        outcome = outcome_of(load, duration, frames, sent, before, ended, after)
-        problems, jump = list(outcome.problems), (time.time() - started) - (time.monotonic() - began)
-        if abs(jump) > CLOCK_JUMP:
-            problems.append(Problem(Fault.CLOCK, f"it moved by {jump:+.1f} s during the trial"))
-        for port in self.ports:
-            if not port.link_up:
-                ports = tuple((row.tx_port, row.rx_port) for row in sent if port.index in (row.tx_port, row.rx_port))
-                problems.append(Problem(Fault.LINK_DOWN, f"generator port {port.index}", directions=ports))
-        readings = {**outcome.readings, **readings}
-        return replace(outcome, started=started, problems=tuple(problems), readings=readings)
+            readings["sender_cores"] = float(sum(sender.cores_used for sender in senders))
+        jump = (time.time() - started) - (time.monotonic() - began)
+        clock = [Problem(Fault.CLOCK, f"it moved by {jump:+.1f} s during the trial")] if abs(jump) > CLOCK_JUMP else []
+        links = {port.index: port.link_up for port in self.ports}
+        outcome = outcome_of(load, duration, frames, sent, before, ended, after, links)
+        problems, readings = (*outcome.problems, *clock), {**outcome.readings, **readings}
+        return replace(outcome, started=started, problems=problems, readings=readings)
 
     def _make_ready(self, sender: SendingPrograms, frames: int, pps: float) -> str:
         """Do all that comes before sending so many *frames*; return the command that starts it. Raises TestbedError."""
@@ -285,15 +275,16 @@ class ProgramGenerator(Generator):
         # a program that should have ended by then is asked to: it is too slow
         limit, starts = 1.1 * frames / pps + 1.0 + self._opening, list[str]()
         datagrams = max(count, frames // sender.frames)
-        of_trial = {
-            "pps": max(1, round(pps)),
-            "bits": max(8, round(8 * (sender.size - FCS) * pps)),
-            "payload_bits": max(1, round(8 * sender.length * pps / sender.frames / count)),
-        }
         for number, flow in enumerate(sender.flows):
-            values = {**flow, **of_trial, "count": datagrams // count + (number < datagrams % count)}
+            of_trial = {
+                "pps": max(1, round(pps)),
+                "bits": max(8, round(8 * (sender.size - FCS) * pps)),
+                "payload_bits": max(1, round(8 * int(str(flow["length"])) * pps / sender.frames / count)),
+                "count": datagrams // count + (number < datagrams % count),
+            }
+            values = {**flow, **of_trial}
             if description.receive:
-                self._receive(sender.rx, number, limit, {**values, **self._values[sender.rx.index]})
+                self._receive(sender.rx, number, limit, {**values, **sender.rx.values})
             sender.tx.change(description.pace, values)
             pinned = f"taskset -c {sender.cores[number % len(sender.cores)]} " if sender.cores else ""
             starts.append(start(f"send{number}", limit, pinned + filled(description.send, values)))
@@ -312,15 +303,18 @@ class ProgramGenerator(Generator):
             f"await 5 {shlex.quote(ready)} || {{ cat {name}.out; (exit 1); }}"
         )
 
-    def _finish(self, sender: SendingPrograms, limit: float) -> Sent:
+    def _ended(self, sender: SendingPrograms, limit: float) -> list[Ran]:
         """Wait for the end of the programs of *sender*. Raises TestbedError."""
-        description, port, count = self._description, sender.tx, len(sender.flows)
-        ends = [port.await_end(f"send{number}", limit) for number in range(count)]
+        return [sender.tx.await_end(f"send{number}", limit) for number in range(len(sender.flows))]
+
+    def _report(self, sender: SendingPrograms, ends: Sequence[Ran]) -> Sent:
+        """Return what the programs of *sender* sent, which have ended. Raises TestbedError."""
+        description, port, count = self._description, sender.tx, len(ends)
         reports = [description.read(ran, port.place.text) for ran in ends]
         span = None
         if description.received:
             time.sleep(DRAIN)
-            self._count(port, "o", reports[0])
+            port.count("o", reports[0])
             self._count_received(sender.rx)
         else:
             span = port.watched_span()
@@ -334,73 +328,51 @@ class ProgramGenerator(Generator):
             most = max(most, span.seconds[1]) if span and count > 1 else most
         if span and len(self._senders) > 1:
             span = span.here(port.clock())
-        spent = [ran.cpu for ran in ends if ran.cpu is not None]
-        return Sent(
-            sum(int(report["frames"]) for report in reports) * sender.frames,
-            least,
-            most,
-            count * description.control_frames,
-            sender.size,
-            span,
-            sum(spent) if len(spent) == count else None,
-            # several on one core share it
-            min(count, len(sender.cores) or 1),
-        )
+        frames = sum(int(report["frames"]) for report in reports) * sender.frames
+        return Sent(frames, least, most, count * description.control_frames, sender.size, span)
 
     # -- counts --------------------------------------------------------------------------------------------------------
 
-    def _counters(self) -> Counts:
-        if self._description.received:
-            return {index: dict(counts) for index, counts in self._counts.items()}
+    def _totals(self) -> dict[int, dict[str, int]]:
         return {index: port.counters() for index, port in self._ports.items()}
-
-    def _count(self, port: Port, way: str, report: Mapping[str, str]) -> int:
-        """Add a report to the counters of *port*, of received (``i``) or sent frames (``o``); return its frames."""
-        frames = int(report["frames"])
-        self._counts[port.index][f"{way}packets"] += frames
-        self._counts[port.index][f"{way}bytes"] += int(report["bytes"]) + FCS * frames
-        return frames
 
     def _count_received(self, port: Port) -> int:
         """End the receiver; return the frames that it counted. Raises TestbedError."""
         port.ask("interrupt receive0")
         ran = port.await_end("receive0", GRACE)
-        return self._count(port, "i", self._description.read(ran, port.place.text, "received"))
+        return port.count("i", self._description.read(ran, port.place.text, "received"))
 
-    def _await_first(self, before: Counts, limit: float) -> None:
+    def _await_first(self, before: Totals, limit: float) -> None:
         """Wait until every sending port has sent a frame, or the time for it is over. Raises TestbedError."""
         until = time.monotonic() + limit
         while time.monotonic() < until:
-            now = self._counters()
-            if all(now[one.tx.index]["opackets"] > before[one.tx.index]["opackets"] for one in self._senders):
+            now = self._totals()
+            if all(grown(before, now, sender.tx.index, "opackets") for sender in self._senders):
                 return
             time.sleep(0.05)
 
-    def _drained(self, before: Counts, counts: Counts) -> Counts:
+    def _drained(self, before: Totals, ended: dict[int, dict[str, int]]) -> dict[int, dict[str, int]]:
         """Return the counters once all frames came back, or the time for them is over."""
-
-        def more(port: Port, name: str) -> int:
-            return counts[port.index][name] - before[port.index][name]
-
-        until = time.monotonic() + DRAIN
-        while time.monotonic() < until:
-            if all(more(one.tx, "opackets") <= more(one.rx, "ipackets") for one in self._senders):
-                break
+        until, now = time.monotonic() + DRAIN, ended
+        while time.monotonic() < until and any(
+            grown(before, now, sender.tx.index, "opackets") > grown(before, now, sender.rx.index, "ipackets")
+            for sender in self._senders
+        ):
             time.sleep(DRAIN_GAP)
-            counts = self._counters()
-        return counts
+            now = self._totals()
+        return now
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
         """See :meth:`..base.Generator.idle`; no frame is kept. Raises TestbedError."""
         if self._description.received:
             for port in self._ports.values():
-                self._receive(port, 0, seconds, self._values[port.index])
+                self._receive(port, 0, seconds, port.values)
             time.sleep(seconds + self._opening)
             return {port.index: Heard(self._count_received(port)) for port in self._ports.values()}
-        before = self._counters()
+        before = self._totals()
         time.sleep(seconds)
-        after = self._counters()
-        return {index: Heard(max(0, after[index]["ipackets"] - before[index]["ipackets"])) for index in self._ports}
+        after = self._totals()
+        return {index: Heard(grown(before, after, index, "ipackets")) for index in self._ports}
 
 
 def outcome_of(
@@ -408,56 +380,41 @@ def outcome_of(
     duration: float,
     frames: Mapping[Direction, int],
     sent: Mapping[Direction, Sent],
-    before: Counts,
-    ended: Counts,
-    after: Counts,
+    before: Totals,
+    ended: Totals,
+    after: Totals,
+    links: Mapping[int, bool],
 ) -> Outcome:
     """Return the outcome of a trial that asked for so many *frames*, by what was *sent* and the counters.
 
-    They are those *before* it, when all programs had *ended*, and *after* the last frames had arrived.
+    They are those *before* it, when all programs had *ended*, and *after* the last frames had arrived. *links*: by
+    port, whether it was up.
     """
     problems, rows = list[Problem](), list[DirectionCount]()
-    counters = {
-        moment: {f"{port}.{name}": count for port, row in counts.items() for name, count in row.items()}
-        for moment, counts in (("before", before), ("ended", ended), ("after", after))
+    moments = {
+        name: {port: dict(of) for port, of in totals.items()} for name, totals in (("ended", ended), ("after", after))
     }
-
-    def difference(port: int, name: str, ports: tuple[tuple[int, int], ...] = ()) -> int:
-        counted = after[port][name] - before[port][name]
-        if counted < 0:
-            detail = f"{name} of generator port {port} fell by {-counted}"
-            problems.append(Problem(Fault.COUNTERS, detail, directions=ports))
-        return max(0, counted)
-
     for direction, report in sent.items():
         tx, rx = direction.tx_port, direction.rx_port
-        ports = ((tx, rx),)
-        counted, received = difference(tx, "opackets", ports), difference(rx, "ipackets", ports)
-        if not 0 <= counted - report.frames <= report.others:
-            detail = f"port {tx} sent {counted} frames by its counters, {report.frames} by its program"
-            problems.append(Problem(Fault.MISCOUNTED, detail, directions=ports))
-        if failed := difference(tx, "oerrors", ports):
-            problems.append(Problem(Fault.UNSENT, f"port {tx} failed to send {failed} frames", failed, ports))
+        more = grown(before, after, tx, "opackets") - report.frames
+        if not 0 <= more <= report.others:
+            detail = f"port {tx} sent {report.frames + more} frames by its counters, {report.frames} by its program"
+            problems.append(Problem(Fault.MISCOUNTED, detail, directions=((tx, rx),)))
         # frames that control the program are sent and received beside those of the trial: their loss counts, too
-        control = min(max(0, counted - report.frames), report.others)
-        offered, forwarded = counted - control, max(0, received - control)
-        if (missed := difference(rx, "ierrors", ports)) and forwarded < offered:
-            detail = f"port {rx} received {missed} frames with errors, or missed them"
-            problems.append(Problem(Fault.GENERATOR, detail, missed, ports))
-        sizes = difference(tx, "obytes", ports), difference(rx, "ibytes", ports)
+        control = min(max(0, more), report.others)
+        for totals in moments.values():
+            totals[tx]["opackets"] -= control
+            totals[rx]["ipackets"] -= min(control, grown(before, totals, rx, "ipackets"))
+        row = counted(before, moments["after"], (tx, rx), frames[direction])
         if report.others:
-            sizes = round(report.size * offered), round(report.size * forwarded)
-        rows.append(DirectionCount(tx, rx, frames[direction], offered, forwarded, *sizes))
-        for moment in ("ended", "after"):
-            counters[moment][f"{tx}.opackets"] -= control
-            counters[moment][f"{rx}.ipackets"] -= control
-    spare = max((report.others for report in sent.values()), default=0)
-    for port in after.keys() - {direction.tx_port for direction in sent}:
-        if (stray := difference(port, "opackets")) > spare:
-            detail = f"port {port} sent {stray} frames that nobody asked it for; does another program use it?"
-            # they may be lost in the place of others, and come back in the place of others
-            problems += [Problem(fault, detail, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN)]
+            sizes = (round(report.size * count) for count in (row.offered, row.forwarded))
+            row = replace(row, **dict(zip(("offered_bytes", "forwarded_bytes"), sizes, strict=True)))
+        rows.append(row)
+    ways, spare = [(row.tx_port, row.rx_port) for row in rows], max(report.others for report in sent.values())
+    problems += counter_problems((before, moments["after"]), ways, links, spare=spare)
+    problems += [problem for row in rows for problem in missed_problem(before, after, row)]
     least, most = _together(sent.values())
+    counters = by_moment(before=before, **moments)
     readings = {"elapsed_uncertainty": (most - least) / 2}
     elapsed = (least + most) / 2
     return Outcome(load, duration, elapsed, 0.0, tuple(rows), tuple(problems), readings, counters=counters)

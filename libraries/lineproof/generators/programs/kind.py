@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from ...config import MacAddress
 from ...core.telemetry import Side
 from ...core.traffic.profiles import PAIRS
-from ...system.login import HostSettings
+from ...system.login import ENVIRONMENT, HostSettings, Secrets
 from ..base import Abilities, Generator
 from ..site import GeneratorEndpoint, GeneratorSettings, Place
 from .description import Description
@@ -54,10 +54,9 @@ class HostProgramSettings(ProgramSettings, HostSettings):
 
     @model_validator(mode="after")
     def _check_ports(self) -> Self:
-        networks = [(self._host_of(port), port.namespace) for port in self.ports]
-        interfaces = {(network, port.interface) for network, port in zip(networks, self.ports, strict=True)}
-        if not self.ports or len(self.ports) % 2 or len(interfaces) < len(self.ports):
+        if not self.ports or len(self.ports) % 2 or len(set(self.claimed)) < len(self.ports):
             raise ValueError("'ports' must be pairs of different ones, the first cabled to the first side, and so on")
+        networks = [(place.namespace, place.login and place.login.where) for place in self._places(ENVIRONMENT)]
         for index, port in enumerate(self.ports):
             if not self.description.sockets and port.router_mac is None:
                 raise ValueError(
@@ -71,31 +70,23 @@ class HostProgramSettings(ProgramSettings, HostSettings):
                 )
         return self
 
-    def _host_of(self, port: ProgramPort) -> str:
-        """Return the host of *port* by its login: two may be behind one address."""
-        host = self if port.address is None else port
-        return f"{host.address}:{host.ssh.port}" if host.ssh else "this machine"
-
     @property
     def claimed(self) -> tuple[str, ...]:
         """Each port by its interface, namespace and host."""
-        return tuple(
-            sorted(
-                f"port {port.interface}{f' in namespace {port.namespace}' * bool(port.namespace)} of"
-                f" {self._host_of(port)}"
-                for port in self.ports
-            )
-        )
+        return tuple(sorted(f"port {place.text}" for place in self._places(ENVIRONMENT)))
 
-    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
-        """Claim the ports of the file. Raises TestbedError."""
+    def _places(self, secrets: Secrets) -> list[Place]:
         places = []
         for port in self.ports:
             host = self if port.address is None else port
-            login = host.ssh.with_secrets(endpoint.secrets) if host.ssh else None
+            login = host.ssh.with_secrets(secrets) if host.ssh else None
             sudo = port.sudo or self.sudo
             places.append(Place(port.interface, port.namespace or "", port.router_mac or "", login, sudo))
-        path = self.program or self.description.program
+        return places
+
+    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
+        """Claim the ports of the file. Raises TestbedError."""
+        path, places = self.program or self.description.program, self._places(endpoint.secrets)
         return ProgramGenerator(self.description, endpoint, sides, places, path, self.link_wait)
 
 

@@ -7,7 +7,6 @@ one of its programs runs, it holds a lock: no other run can use the same interfa
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import secrets
@@ -19,11 +18,12 @@ from typing import NamedTuple
 
 import paramiko
 
+from ...core.counter_names import PORT_TOTALS
 from ...errors import TestbedError
 from ...system import children
-from ...system.login import Login
 from ...system.network_namespace import inside
-from ...system.ssh import Connection
+from ...system.ssh import RemoteChild
+from ...units import FCS
 from ...visible import shortened, visible
 from ..site import Place
 from .description import PortChange, Ran, filled
@@ -37,18 +37,15 @@ CLOSE_LIMIT = 10.0
 WATCH_LIMIT = 5.0
 """Seconds for the watch on an interface to end, once the program has."""
 
-LARGEST_LINE, LARGEST_OUTPUT = 1 << 16, 4 << 20
-"""Characters of a line, and in all, that a command may write."""
-
-COUNTERS = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
-"""Counters of a port, under TRex's names."""
+LARGEST_OUTPUT = 4 << 20
+"""Characters that a command may write."""
 
 FACTS = ("address", "carrier", "speed", "mtu", "driver")
 
 LOCK, FUNCTIONS = (Path(__file__).with_name(name).read_text("utf-8") for name in ("lock.sh", "port.sh"))
 
 _LOST = (OSError, EOFError, paramiko.SSHException)
-"""The errors that starting a shell raises, and reading from one that has ended."""
+"""The errors of reading from a shell that has ended."""
 
 
 class Span(NamedTuple):
@@ -80,44 +77,8 @@ def start(name: str, limit: float, command: str) -> str:
     return f"start {name} {limit:.3f} {shlex.quote(command)}"
 
 
-class _SshShell:
-    """A command on the host of *login*, with what :class:`~...system.children.Child` has of one here."""
-
-    def __init__(self, login: Login, argv: Sequence[str]) -> None:
-        self._connection = Connection(login, "the generator's host").open()
-        try:
-            self._channel = self._connection.session(COMMAND_LIMIT)
-            self._channel.set_combine_stderr(True)
-            self._channel.exec_command(shlex.join(argv))
-        except BaseException:
-            self._connection.close()
-            raise
-        self._stdout = self._channel.makefile("rb")
-
-    def send(self, line: str) -> None:
-        """Write *line* to its input; nothing if that is closed."""
-        with contextlib.suppress(OSError):
-            self._channel.settimeout(COMMAND_LIMIT)
-            self._channel.sendall(line.encode() + b"\n")
-
-    def line(self, limit: float) -> bytes:
-        """Return the next line that it writes. Raises TimeoutError after *limit* s, EOFError where none can come."""
-        self._channel.settimeout(limit)
-        if not (line := bytes(self._stdout.readline(LARGEST_LINE))):
-            raise EOFError
-        return line.rstrip(b"\n")
-
-    def end(self, limit: float) -> None:
-        """End it by the end of its input, within *limit* s."""
-        with contextlib.suppress(Exception):
-            self._channel.shutdown_write()
-            self._channel.status_event.wait(limit)
-            self._channel.close()
-        self._connection.close()
-
-
-def _open(place: Place) -> children.Child | _SshShell:
-    """Return the shell of a port at *place*. Raises TestbedError, and those of :data:`_LOST`."""
+def _open(place: Place) -> children.Child | RemoteChild:
+    """Return the shell of a port at *place*. Raises TestbedError and OSError."""
     if "/" in place.namespace:
         # nobody else knows it, so there is no lock to hold
         return children.Child((*inside(place.namespace, bound=True), "/bin/sh"), stderr=children.STDOUT)
@@ -127,23 +88,29 @@ def _open(place: Place) -> children.Child | _SshShell:
     lock = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{place.namespace}-{place.interface}")
     owner = f"{os.uname().nodename}, process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
     argv = (*root, *named, "/bin/sh", "-c", LOCK, "lineproof-port", lock, owner)
-    return _SshShell(place.login, argv) if place.login else children.Child(argv, stderr=children.STDOUT)
+    if place.login is None:
+        return children.Child(argv, stderr=children.STDOUT)
+    return RemoteChild(place.login, "the generator's host", shlex.join(argv))
 
 
 class Port:
-    """A claimed port, by its shell. ``mac`` and ``mtu``: its own, as it was taken.
+    """A claimed port, by its shell. ``mac`` and ``mtu``: its own, as it was taken. *counts*: its interface does.
 
-    Raises TestbedError if the shell cannot start, or another run holds the port.
+    ``values``: those of its commands; ``listed``: what its list of frames has. Raises TestbedError if the shell cannot
+    start, or another run holds the port.
     """
 
-    def __init__(self, index: int, place: Place) -> None:
+    def __init__(self, index: int, place: Place, counts: bool = True) -> None:
         self.index, self.place = index, place
+        self.values: Mapping[str, object] = {}
+        self.listed: Mapping[str, object] = {}
         self._name = f"the generator's port {index} ({place.text})"
         self._made = dict[str, str]()
+        self._own_counts = None if counts else dict.fromkeys(PORT_TOTALS, 0)
         try:
             self._shell = _open(place)
-        except _LOST as error:
-            raise TestbedError(f"{self._name}: its shell does not start: {error or 'the connection ended'}") from None
+        except (OSError, TestbedError) as error:
+            raise TestbedError(f"{self._name}: its shell does not start: {error}") from None
         try:
             self.ask(f"interface={shlex.quote(place.interface)}\n{FUNCTIONS}")
             facts = self.facts()
@@ -235,8 +202,18 @@ class Port:
         return dict(zip(FACTS, self.ask("facts").split("\n"), strict=False))
 
     def counters(self) -> dict[str, int]:
-        """Return :data:`COUNTERS` of the interface, bytes with FCS. Raises TestbedError."""
-        return dict(zip(COUNTERS, map(int, self._numbers("counters", len(COUNTERS))), strict=True))
+        """Return PORT_TOTALS of the interface, or of the programs where it does not count. Raises TestbedError."""
+        if self._own_counts is not None:
+            return dict(self._own_counts)
+        return dict(zip(PORT_TOTALS, map(int, self._numbers("counters", len(PORT_TOTALS))), strict=True))
+
+    def count(self, way: str, report: Mapping[str, str]) -> int:
+        """Count the frames of a program's report, received (``i``) or sent ones (``o``); return how many they are."""
+        frames = int(report["frames"])
+        if self._own_counts is not None:
+            self._own_counts[f"{way}packets"] += frames
+            self._own_counts[f"{way}bytes"] += int(report["bytes"]) + FCS * frames
+        return frames
 
     def clock(self) -> tuple[float, float]:
         """Return by how many seconds, least and most, the host's clock is ahead. Raises TestbedError."""

@@ -80,14 +80,14 @@ facts() {
   printf '%s\n' "$address" "$carrier" "$speed" "$mtu" "$driver"
 }
 none() { echo "there is no interface '$interface'; there are:" $1; return 1; }
-# counters: frames and bytes with FCS that were sent, and that were received; errors of receiving and of sending; of
+# counters: frames that were sent and received, their bytes with FCS, errors of sending and of receiving; of
 # Documentation/ABI/testing/sysfs-class-net-statistics of the kernel
 counters() {
   for key in rx_packets rx_bytes tx_packets tx_bytes rx_errors rx_missed_errors tx_errors; do
     read -r "$key" <"/sys/class/net/$interface/statistics/$key" || return
   done
-  echo "$tx_packets $((tx_bytes + 4 * tx_packets)) $rx_packets $((rx_bytes + 4 * rx_packets))" \
-    "$((rx_errors + rx_missed_errors)) $tx_errors"
+  echo "$tx_packets $rx_packets $((tx_bytes + 4 * tx_packets)) $((rx_bytes + 4 * rx_packets))" \
+    "$tx_errors $((rx_errors + rx_missed_errors))"
 }
 # cores: the numbers of the processors that programs may use
 cores() {

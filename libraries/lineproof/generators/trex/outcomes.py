@@ -14,7 +14,8 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise, product
+from functools import partial
+from itertools import combinations, pairwise
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -25,6 +26,7 @@ from ...core.latency import LatencyCount, Resolution
 from ...core.trial import DRAIN, UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ..base import Direction
+from ..counting import Totals, by_moment, counted, counter_problems, grown, missed_problem
 from .client.service import Snapshot, TrialCounts
 
 CLOCK_DRIFT, START_BURST = 1e-3, 0.02
@@ -71,10 +73,8 @@ def make_outcome(
     latency = probe_counts(counts.latency)
     rows = list[DirectionCount]()
     for direction in directions:
-        ports = direction.tx_port, direction.rx_port
-        intended = round((rates or {}).get(ports[0], load.pps) * duration)
-        names = (ports[0], "opackets"), (ports[1], "ipackets"), (ports[0], "obytes"), (ports[1], "ibytes")
-        row = DirectionCount(*ports, intended, *(_grown(counts, port, name) for port, name in names))
+        way, pps = (direction.tx_port, direction.rx_port), (rates or {}).get(direction.tx_port, load.pps)
+        row = counted(before.ports, counts.after.ports, way, round(pps * duration))
         rows.append(replace(row, backlog=queue_growth(snapshots, sent, row)))
     queues = before.queue_full, counts.after.queue_full
     queue_full = None if None in queues else max(0.0, queues[1] - queues[0])  # type: ignore[operator]
@@ -82,10 +82,12 @@ def make_outcome(
     cpu = None if not counts.cpu_util and queue_full else counts.cpu_util
     problems = [Problem(Fault.GENERATOR, text) for text in counts.complaints]
     problems += _of_clocks(counts)
-    problems += _of_counters(counts, rows)
+    readings_of_counters = (before.ports, *_totals(counts), counts.at_end.ports, counts.after.ports)
+    ways = [(row.tx_port, row.rx_port) for row in rows]
+    problems += counter_problems(readings_of_counters, ways, counts.links, partial(_error_words, counts))
     for row in rows:
         problems += _pauses(counts, row, load, speeds or {})
-        problems += _missed(counts, row, latency)
+        problems += missed_problem(before.ports, counts.after.ports, row, _missed_words(counts, row, latency))
         if late := counts.late.get(row.rx_port):
             detail = f"port {row.rx_port}: up to {late:,} more than {DRAIN:g} s after the last one was sent"
             problems.append(Problem(Fault.LATE, detail, late, ((row.tx_port, row.rx_port),)))
@@ -110,7 +112,6 @@ def make_outcome(
     for row in rows:
         if any(count.tx_port == row.tx_port for count in latency):
             readings[f"{UNDER_WAY}{row.tx_port}"] = under_way(snapshots, row, duration / clock_speed)
-    moments = {"before": before, "ended": counts.at_end, "after": counts.after}
     return Outcome(
         load=load,
         duration=duration,
@@ -120,16 +121,25 @@ def make_outcome(
         problems=tuple(problems),
         readings={name: float(value) for name, value in readings.items() if value is not None},
         latency=latency,
-        counters={
-            moment: {f"{port}.{name}": count for port, totals in read.ports.items() for name, count in totals.items()}
-            for moment, read in moments.items()
-        },
+        counters=by_moment(before=before.ports, ended=counts.at_end.ports, after=counts.after.ports),
     )
 
 
 def _grown(counts: TrialCounts, port: int, name: str) -> int:
     """Return by how much a counter of *port* grew in the trial; 0 where it fell."""
-    return max(0, counts.after.since(counts.before, port, name))
+    return grown(counts.before.ports, counts.after.ports, port, name)
+
+
+def _totals(counts: TrialCounts) -> Iterator[Totals]:
+    """Yield the frames that each port had sent and received at each reading of the trial."""
+    for at in counts.snapshots:
+        yield {
+            port: {
+                "opackets": totals["opackets"] + at.offered.get(port, 0),
+                "ipackets": totals["ipackets"] + at.received.get(port, 0),
+            }
+            for port, totals in counts.before.ports.items()
+        }
 
 
 def _of_clocks(counts: TrialCounts) -> Iterator[Problem]:
@@ -145,44 +155,12 @@ def _of_clocks(counts: TrialCounts) -> Iterator[Problem]:
         yield Problem(Fault.CLOCK, f"it moved by {counts.clock_jump:+.1f} s during the trial")
 
 
-def _of_counters(counts: TrialCounts, rows: Sequence[DirectionCount]) -> Iterator[Problem]:
-    """Yield links that were down, counters that fell, and frames that were not sent or that nobody asked for."""
-    ways = [(row.tx_port, row.rx_port) for row in rows]
-    for port, up in counts.links.items():
-        if not up:
-            concerned = tuple(way for way in ways if port in way)
-            yield Problem(Fault.LINK_DOWN, f"generator port {port}", directions=concerned)
-    # a port that counts anew may end above where it began, and show it by the counters of the other direction
-    for port, initial in product(sorted({port for way in ways for port in way}), "oi"):
-        shown = {name: [0] for name in (f"{initial}packets", f"{initial}bytes", f"{initial}errors")}
-        for item in counts.snapshots:
-            shown[f"{initial}packets"].append((item.offered if initial == "o" else item.received).get(port, 0))
-        for name, values in shown.items():
-            values += [reading.since(counts.before, port, name) for reading in (counts.at_end, counts.after)]
-            if (fall := max(earlier - later for earlier, later in pairwise(values))) > 0:
-                detail = f"{name} of generator port {port} fell by {fall}"
-                yield Problem(Fault.COUNTERS, detail, directions=tuple(way for way in ways if port in way))
-    for way in ways:
-        if failed := _grown(counts, way[0], "oerrors"):
-            detail = f"port {way[0]} failed to send {failed} frames{_error_words(counts, way[0])}"
-            yield Problem(Fault.UNSENT, detail, failed, (way,))
-    # of a port that was told to send nothing: what the router returns to it would hide as many lost frames
-    for port in sorted(counts.after.ports.keys() - {tx_port for tx_port, _ in ways}):
-        if stray := _grown(counts, port, "opackets"):
-            detail = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
-            # they may be lost in the place of others, and come back in the place of others
-            yield from (Problem(fault, detail, stray) for fault in (Fault.OVER_OFFERED, Fault.FOREIGN))
-
-
-def _missed(counts: TrialCounts, row: DirectionCount, latency: Sequence[LatencyCount]) -> Iterator[Problem]:
-    """Yield that the generator itself may have missed some of the lost frames; any loss beyond is the router's."""
-    if not row.lost or not (missed := _grown(counts, row.rx_port, "ierrors")):
-        return
-    detail = f"port {row.rx_port} received {missed} frames with errors, or missed them"
-    detail += _error_words(counts, row.rx_port)
+def _missed_words(counts: TrialCounts, row: DirectionCount, latency: Sequence[LatencyCount]) -> str:
+    """Return what is known of the frames that the receiving port of *row* missed, in words."""
+    detail, missed = _error_words(counts, row.rx_port), _grown(counts, row.rx_port, "ierrors")
     if any((count.tx_port, count.sent) == (row.tx_port, missed) for count in latency):
         detail += f"; exactly as many as probe frames were sent: {MISCOUNTED_PROBES}"
-    yield Problem(Fault.GENERATOR, detail, missed, ((row.tx_port, row.rx_port),))
+    return detail
 
 
 def _error_words(counts: TrialCounts, port: int) -> str:

@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ....core.counter_names import PORT_TOTALS
 from ....visible import shortened
-from .service import COUNTERS, CounterReading, Refusal
+from .service import CounterReading, Refusal
 
 CUT_SPEEDS = (100_000, 200_000)
 """Mbit/s, the highest speeds of TRex up to v3.02 and since: every higher one, and DPDK's "unknown" (4294967295), is cut
@@ -71,7 +72,7 @@ def reading(
     *asked*: when, s of this machine's steady clock. Raises Refusal for a counter that is missing or none, ValueError
     for a time that is none.
     """
-    counters = {port: {name: _count(row, name, port) for name in COUNTERS} for port, row in ports.items()}
+    counters = {port: {name: _count(row, name, port) for name in PORT_TOTALS} for port, row in ports.items()}
     full, load = _number(totals.get("m_total_queue_full")), _number(totals.get("m_rx_cpu_util"))
     there = time.monotonic()
     return CounterReading(moment(earliest), moment(latest), counters, full, load, asked=asked, moment=there)

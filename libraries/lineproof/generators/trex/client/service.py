@@ -87,10 +87,6 @@ class TrialRequest:
         return [number for numbers in self.groups.values() for number in numbers]
 
 
-COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
-"""A port's totals."""
-
-
 @dataclass(frozen=True, slots=True)
 class CounterReading:
     """The totals by port, read from ``earliest`` to ``latest`` (s, the server's clock)."""
