@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,10 +29,10 @@ from ...system.cpu_clock import cpu_times, steal_percent
 from ...system.network_namespace import inside, run_in_namespace
 from ...visible import visible_data
 from ..base import Direction, Generator, GeneratorPort, PortsTaken, Probe, ProbesRefused
+from ..counting import grown
 from ..streams import Stream, burst_streams, probe_groups, profile_streams
 from .client.service import (
     CounterReading,
-    LoadStep,
     NextHop,
     Refusal,
     TrialCounts,
@@ -50,14 +50,13 @@ IMPORT_LIMIT = 30.0
 NEVER = 1e9
 """µs before the first frame of a stream that is stopped at once."""
 
-BEGIN_WAIT = 0.1
-"""Seconds of the testbed's clock from the answer to the start to a look whether every port sends, and between looks."""
-
 STOP_LIMIT = 5.0
 """Seconds for the client to stop the traffic of a trial that failed or was interrupted; its end stops it too."""
 
-_PORTS, _READINGS = TypeAdapter(tuple[GeneratorPort, ...]), TypeAdapter(list[CounterReading])
-_STEP, _COUNTS = TypeAdapter(LoadStep), TypeAdapter(TrialCounts)
+_PORTS, _COUNTS = TypeAdapter(tuple[GeneratorPort, ...]), TypeAdapter(TrialCounts)
+
+Sending = Callable[[float], None]
+"""Is called once every port sends, with the time on the monotonic clock at which the start was asked for."""
 
 MODULE = "lineproof.generators.trex.client"
 
@@ -219,19 +218,12 @@ class TrexGenerator(Generator):
         direction = Direction(port.index, port.index, destination=port.mac)
         streams = profile_streams(profile, direction, Probe(1.0))
         self._put({port.index: [replace(stream, gap=NEVER).to_json() for stream in streams]})
-        (group,) = groups = probe_groups(profile, direction)
-        live = TrexLive(
-            self._ask, TrialRequest({port.index: 2.0}, [(port.index, port.index)], DRAIN, groups={port.index: groups})
-        )
-        try:
-            live.begin()
-            (now,) = live.readings()
-        finally:
-            live.stop()
-            self._put({})
-        if not (counts := (now.groups.get("latency") or {}).get(group)):
+        groups = {port.index: probe_groups(profile, direction)}
+        counts = self._counts_of(TrialRequest({port.index: 2.0}, [(port.index, port.index)], DRAIN, 0.1, groups=groups))
+        self._put({})
+        if not counts.latency:
             raise TestbedError(f"the TRex server at {self.settings.address} reports nothing of a packet group")
-        return bool((counts.get("lat") or {}).get("hdrh"))
+        return bool(counts.latency[0]["hdrh"])
 
     @property
     def streams(self) -> Mapping[str, object]:
@@ -247,30 +239,27 @@ class TrexGenerator(Generator):
         in hardware at low loads only.
         """
         before, trial, readings = cpu_times(), self._trial(load, duration, rates), dict[str, float]()
+        speed = self.settings.clock_speed
         if during is None:
             counts = self._counts_of(replace(trial, keep=keep))
         else:
-            counts = self._trial_during(trial, during, readings)
+
+            def do(asked: float) -> None:
+                during(lambda seconds: time.sleep(seconds / speed))
+                # both processes read the machine's monotonic clock
+                readings[DURING_READING] = (time.monotonic() - asked) * speed
+
+            try:
+                counts = self._counts_of(replace(trial, groups={}, announced=True), do)
+            except BaseException:
+                with contextlib.suppress(TestbedError):
+                    self._ask("stop", STOP_LIMIT)
+                raise
         outcome = self._outcome(counts, load, duration, trial.rates)
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
         frames = {port: tuple(map(bytes.fromhex, rows)) for port, rows in counts.frames.items()}
         return replace(outcome, readings={**outcome.readings, **readings}, frames=frames)
-
-    def _trial_during(self, trial: TrialRequest, during: During, readings: dict[str, float]) -> TrialCounts:
-        """Return the counts of *trial*, in which *during* is called; DURING_READING is put in *readings*."""
-        with TrexLive.begun(self._ask, trial) as live:
-
-            def since_start() -> float:
-                # both processes read the machine's monotonic clock
-                return (time.monotonic() - live.began.asked) * trial.clock_speed
-
-            while not readings and since_start() < (trial.duration or 0.0):
-                live.wait(BEGIN_WAIT)
-                if all(live.snapshot(*live.readings()).offered):
-                    during(live.wait)
-                    readings[DURING_READING] = since_start()
-            return live.finish(self._limit(trial))
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
         """See :meth:`..base.Generator.idle`. Raises TestbedError."""
@@ -298,21 +287,26 @@ class TrexGenerator(Generator):
         """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
         duration, speed = first_duration + second_duration, self.settings.clock_speed
         trial = self._trial(first, duration)
-        limit = self._limit(trial)
-        with TrexLive.begun(self._ask, trial) as live:
-            live.wait(first_duration)
-            changed = live.change(second)
-            # until the generator itself has ended, after the whole duration, with a limit
-            readings = live.readings(1.5 * duration / speed + 5, interval / speed, limit)
-            counts = live.finish(limit)
-        outcome = self._outcome(counts, first, duration)
-        before, after, *samples = map(live.snapshot, (changed.before, changed.after, *readings))
+        rates = dict.fromkeys(trial.rates, second.pps)
+        counts = self._counts_of(
+            replace(trial, groups={}, later_rates=rates, change_after=first_duration, interval=interval)
+        )
+        outcome, changed = self._outcome(counts, first, duration), counts.change
+        if changed is None:
+            raise TestbedError("the TRex client's process did not tell of the change of load")
+
+        def snapshot(now: CounterReading) -> CountSnapshot:
+            sent = tuple(grown(counts.before.ports, now.ports, tx, "opackets") for tx, _ in trial.directions)
+            came = tuple(grown(counts.before.ports, now.ports, rx, "ipackets") for _, rx in trial.directions)
+            return CountSnapshot(sent, came)
+
+        before, after, *samples = map(snapshot, (changed.before, changed.after, *changed.samples))
         ends = [item.offered for item in outcome.directions]
         # counts read after the end of sending give no time
         samples = [item for item in samples if all(sent < end for sent, end in zip(item.offered, ends, strict=True))]
         # s of the second phase: the change lies between its request and its answer
-        shortest = max(0.0, duration - (changed.answered - live.began.asked) * speed)
-        longest = max(0.0, duration - (changed.asked - live.began.answered) * speed)
+        shortest = max(0.0, duration - (changed.answered - changed.start_asked) * speed)
+        longest = max(0.0, duration - (changed.asked - changed.start_answered) * speed)
         rows, slowest, fastest = list[DirectionCount](), math.inf, 0.0
         for row, early, late in zip(outcome.directions, before.offered, after.offered, strict=True):
             most, least = row.offered - early, row.offered - late
@@ -369,7 +363,7 @@ class TrexGenerator(Generator):
     def _put(self, streams: Mapping[int, Any]) -> None:
         self._ask("prepare", CALL_LIMIT + search_limit(len(streams)), streams=streams)
 
-    def _trial(self, load: Load, duration: float | None, rates: Sequence[float] = ()) -> TrialRequest:
+    def _trial(self, load: Load, duration: float, rates: Sequence[float] = ()) -> TrialRequest:
         prepared = self._required
         directions, probe = prepared.directions, prepared.probe
         of_each = zip(directions, rates or [load.pps] * len(directions), strict=True)
@@ -383,13 +377,10 @@ class TrexGenerator(Generator):
             times=probe is None or probe.times,
         )
 
-    def _counts_of(self, trial: TrialRequest) -> TrialCounts:
-        return _COUNTS.validate_python(self._ask("trial", self._limit(trial), **asdict(trial)))
-
-    def _limit(self, trial: TrialRequest) -> float:
+    def _counts_of(self, trial: TrialRequest, sending: Sending | None = None) -> TrialCounts:
         # the client ends a trial after 1.5 x its duration + 5 s; this is longer, in case it does not
-        seconds = 1.5 * (trial.duration or 0.0) + trial.drain
-        return seconds / trial.clock_speed + CALL_LIMIT + IMPORT_LIMIT / 2
+        limit = (1.5 * trial.duration + trial.drain) / trial.clock_speed + CALL_LIMIT + IMPORT_LIMIT / 2
+        return _COUNTS.validate_python(self._ask("trial", limit, sending, **asdict(trial)))
 
     def _outcome(
         self, counts: TrialCounts, load: Load, duration: float, rates: Mapping[int, float] | None = None
@@ -399,18 +390,18 @@ class TrexGenerator(Generator):
             counts, load, duration, prepared.directions, self.settings.clock_speed, rates, prepared.speeds
         )
 
-    def _call(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
+    def _call(self, command: str, limit: float = CALL_LIMIT, sending: Sending | None = None, **arguments: Any) -> Any:
         if self._process is None:
             raise TestbedError("the generator is closed")
         try:
-            return self._process.call(command, limit, arguments)
+            return self._process.call(command, limit, sending, **arguments)
         except TestbedError as error:
             raise TestbedError(f"{error}; it was connected to the TRex server at {self.settings.address}") from error
 
-    def _ask(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
+    def _ask(self, command: str, limit: float = CALL_LIMIT, sending: Sending | None = None, **arguments: Any) -> Any:
         server = f"the TRex server at {self.settings.address}"
         try:
-            return self._call(command, limit, **arguments)
+            return self._call(command, limit, sending, **arguments)
         except Refusal as error:
             kind, message = TestbedError, f"{server}, asked to {command}: {error}"
             if error.kind == "lost":
@@ -442,18 +433,23 @@ class ClientProcess(children.Child):
         self._number = 0
         super().__init__((*inside(namespace), *argv), stderr=self._log)
 
-    def call(self, command: str, limit: float, arguments: Mapping[str, Any] | None = None) -> Any:
+    def call(self, command: str, limit: float, sending: Sending | None = None, **arguments: Any) -> Any:
         """Return the answer to *command* within *limit* s. Raises Refusal for an error in the answer.
 
+        *sending* is called once a trial says that every port sends, and has its own time.
         If the process has ended or does not answer in time, raises TestbedError and kills it.
         """
         self._number += 1
         until = time.monotonic() + limit
-        message = {**(arguments or {}), "id": self._number, "command": command}
+        message = {**arguments, "id": self._number, "command": command}
         answer: dict[str, Any] = {}
         try:
             self.send(json.dumps(message))
-            while answer.get("id") != self._number:  # an answer to an interrupted call
+            while answer.get("id") != self._number or "sending" in answer:  # or an answer to an interrupted call
+                if sending and answer.get("id") == self._number:
+                    began = time.monotonic()
+                    sending(answer["sending"])
+                    until += time.monotonic() - began
                 text = self.line(until - time.monotonic())
                 answer = read_message(text)
         except TimeoutError:
@@ -494,60 +490,6 @@ class ClientProcess(children.Child):
         """Kill it and wait for its end. May be repeated."""
         self.kill_all()
         self.end(children.KILL_LIMIT)
-
-
-class TrexLive:
-    """Running traffic of *trial*, which the client's process is asked to watch."""
-
-    def __init__(self, ask: Callable[..., Any], trial: TrialRequest) -> None:
-        self._ask, self._trial = ask, trial
-
-    @classmethod
-    @contextlib.contextmanager
-    def begun(cls, ask: Callable[..., Any], trial: TrialRequest) -> Iterator[TrexLive]:
-        """Begin *trial*, without packet groups. What fails or is interrupted inside is stopped."""
-        live = cls(ask, replace(trial, groups={}))
-        try:
-            live.begin()
-            yield live
-        except BaseException:
-            with contextlib.suppress(TestbedError):
-                ask("stop", STOP_LIMIT)
-            raise
-
-    def begin(self) -> None:
-        """Begin the trial."""
-        self.began = _STEP.validate_python(self._ask("begin", **asdict(self._trial)))
-
-    def readings(self, seconds: float = 0.0, interval: float = 0.0, limit: float = CALL_LIMIT) -> list[CounterReading]:
-        """Return the counters of each *interval* in *seconds*, both in s of the wall clock; by default those of now."""
-        return _READINGS.validate_python(self._ask("sample", limit, seconds=seconds, interval=interval))
-
-    def change(self, load: Load) -> LoadStep:
-        """Change to *load* without a pause."""
-        return _STEP.validate_python(self._ask("change", rates=dict.fromkeys(self._trial.rates, load.pps)))
-
-    def finish(self, limit: float) -> TrialCounts:
-        """Return the counts once the trial has ended, within *limit* s."""
-        return _COUNTS.validate_python(self._ask("finish", limit))
-
-    def snapshot(self, now: CounterReading) -> CountSnapshot:
-        """Return the frames of each direction that were counted since the start."""
-        before, ports = self.began.before, self._trial.directions
-        sent = tuple(max(0, now.since(before, tx, "opackets")) for tx, _ in ports)
-        return CountSnapshot(sent, tuple(max(0, now.since(before, rx, "ipackets")) for _, rx in ports))
-
-    def wait(self, seconds: float) -> None:
-        """Wait *seconds* of the testbed's clock; in parts of the wall clock, so that each call keeps its limit."""
-        left = seconds / self._trial.clock_speed
-        while left > 0:
-            part = min(left, 5.0)
-            self.readings(part, 2 * part)
-            left -= part
-
-    def stop(self) -> None:
-        """Stop sending. Harmless when repeated."""
-        self._ask("stop")
 
 
 def _streams_by_port(

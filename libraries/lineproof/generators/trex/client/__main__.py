@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from .answers import plain_message
 from .library import ClientLibrary
@@ -39,8 +39,9 @@ CONNECTION = ("connect", "ports", "acquire")
 class ClientService:
     """Reads commands, runs them one by one and answers, until the end."""
 
-    def __init__(self, server: ClientLibrary) -> None:
-        self._server, self._traffic = server, RunningTraffic(server)
+    def __init__(self, server: ClientLibrary, output: TextIO) -> None:
+        self._server, self._traffic, self._output = server, RunningTraffic(server, self._announce), output
+        self._number: Any = None
         self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
 
     def end(self, *_: object) -> None:
@@ -61,23 +62,30 @@ class ClientService:
                 self._commands.put(message)
         self.end()
 
-    def answers(self) -> Iterator[str]:
-        """Yield the answer to each command, until the end."""
+    def serve(self) -> None:
+        """Answer each command, until the end."""
         while (message := self._commands.get()) is not None:
-            number, command = message.pop("id", None), str(message.pop("command", ""))
+            self._number, command = message.pop("id", None), str(message.pop("command", ""))
             try:
-                answer = self._run(command, message)
-                yield json.dumps({"id": number, "ok": answer}, allow_nan=False, default=asdict)
+                self._say(ok=self._run(command, message))
             except Refusal as error:
                 self._server.lost |= error.kind == "lost"
-                yield json.dumps({"id": number, "error": {"kind": error.kind, "message": str(error)}})
+                self._say(error={"kind": error.kind, "message": str(error)})
             except Exception as error:  # every request gets an answer
                 kind, text = "internal", f"{command}: {type(error).__name__}: {error}"
                 if isinstance(error, UNEXPECTED):
                     kind = "refused"
                     text = f"its answer is not a TRex server's, or not understood: {plain_message(error)}"
                 traceback.print_exc()
-                yield json.dumps({"id": number, "error": {"kind": kind, "message": text}})
+                self._say(error={"kind": kind, "message": text})
+
+    def _say(self, **content: Any) -> None:
+        text = json.dumps({"id": self._number, **content}, allow_nan=False, default=asdict)
+        with contextlib.suppress(BrokenPipeError):  # if the driver is gone, the end of standard input follows
+            print(text, file=self._output, flush=True)
+
+    def _announce(self, asked: float) -> None:
+        self._say(sending=asked)
 
     def _run(self, command: str, arguments: Mapping[str, Any]) -> Any:
         owner = self._server if command in CONNECTION else self._traffic
@@ -102,15 +110,13 @@ def main() -> None:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the libraries send it to their own process
     server = _library()
-    service = ClientService(server)
+    service = ClientService(server, output)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, service.end)
     threading.Thread(target=service.read, daemon=True, name="commands").start()
     with bulk_import(), contextlib.suppress(Refusal):
         _ = server.library  # before the first command, which reports its failure
-    for answer in service.answers():
-        with contextlib.suppress(BrokenPipeError):  # if the driver is gone, the end of standard input follows
-            print(answer, file=output, flush=True)
+    service.serve()
     released = server.close()
     sys.stderr.flush()
     os._exit(0 if released else 1)  # does not wait for the library's threads

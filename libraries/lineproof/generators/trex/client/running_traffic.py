@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""The client's commands about traffic. A trial is a begin and a finish; a burst ends by itself.
-
-Between a begin and a finish, or a stop, a load is sampled and changed.
-"""
+"""The client's commands about traffic: a trial, whose load may change once, and listening without traffic."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from typing import Any
 from ....core.counter_names import group_frames
 from .answers import peak_load, peak_load_during
 from .library import ClientLibrary, Survey
-from .service import CounterReading, LoadStep, Refusal, Snapshot, TrialCounts, TrialRequest
+from .service import CounterReading, LoadChange, Refusal, Snapshot, TrialCounts, TrialRequest
 
 CHANGE_DELAY = 0.03
 """Seconds after the server's answer until a new rate is certainly sent: TRex sends a message to its cores, the embedded
@@ -119,10 +116,10 @@ class _Traffic:
 class RunningTraffic:
     """The commands about traffic. Counters are totals; times are s of the wall clock, unless stated otherwise."""
 
-    def __init__(self, server: ClientLibrary) -> None:
-        self._server = server
+    def __init__(self, server: ClientLibrary, announce: Callable[[float], None]) -> None:
+        """*announce* says that every port sends, and when the start was asked for."""
+        self._server, self._announce = server, announce
         self._streams: Mapping[int, Sequence[Mapping[str, Any]]] = {}
-        self._running: _Traffic | None = None
         self._start_delay = 0.0
         """s from the last start's first reading to its first frame."""
         self._readings = list[CounterReading]()
@@ -147,77 +144,71 @@ class RunningTraffic:
         with server.capturing(receivers, most) as fetch:
             if trial.groups:
                 server.replace_streams(self._streams)  # to remove streams resets the counts of their groups
-            self._begin(trial)
-            counts, groups = self._finish()
+            running = self._begin(trial)
+            change = self._change(running) if trial.later_rates else None
+            counts, groups = self._finish(running)
             latency = self._latency(trial, groups)
             kept = _by_port(fetch(), receivers, trial.keep)
-        return replace(counts, latency=latency, frames=kept if trial.keep else {})
+        return replace(counts, latency=latency, frames=kept if trial.keep else {}, change=change)
 
-    def begin(self, **request: Any) -> LoadStep:
-        """Begin a :class:`.service.TrialRequest`: its traffic ends after its duration, or is stopped."""
-        return self._begin(TrialRequest(**request))
-
-    def _begin(self, trial: TrialRequest) -> LoadStep:
+    def _begin(self, trial: TrialRequest) -> _Traffic:
         rates, server = trial.rates, self._server
         involved = sorted({*rates, *(port for pair in trial.directions for port in pair)})
         count = {
-            port: round(rate * (trial.duration or 0.0)) if trial.frames is None else trial.frames
-            for port, rate in rates.items()
+            port: round(rate * trial.duration) if trial.frames is None else trial.frames for port, rate in rates.items()
         }
         least = {port: number - len(self._streams.get(port, (port,))) for port, number in count.items()}
         earlier = self._survey(involved)
         server.events.clear()
         server.events.links_down |= earlier.links_down
-        limit = -1 if trial.duration is None or trial.frames is not None else trial.duration
+        limit = trial.duration if trial.frames is None else -1
         first, fresh = server.start(rates, limit, max(START_GAP, self._gap))
         asked, began = fresh.asked, time.monotonic()
         started = time.time() - (time.monotonic() - asked)
         running = _Traffic(trial, rates, involved, least, earlier, started, first, asked, began, began)
         running.ahead, running.next_link_check = first - asked, began + LINK_CHECK_INTERVAL
         running.add(self._noted(fresh))
-        self._running = running
-        return LoadStep(running.before, running.before, asked, began)
+        return running
 
-    def change(self, rates: Mapping[int, float]) -> LoadStep:
-        """Change to *rates* without a pause. Counters right before, and when the new rates are certainly sent.
+    def _change(self, running: _Traffic) -> LoadChange:
+        """Change to the later rates, in time and without a pause; return the counters then, and until the end.
 
         Where the sending has ended already, as with a fast clock on a busy machine, nothing is sent at them.
         """
-        running = self._require_running()
+        trial, speed = running.trial, running.trial.clock_speed
+        self._sample(running, trial.change_after / speed)
         before, asked = self._counters(), time.monotonic()
-        running.sending = rates
-        running.frames = dict.fromkeys(rates, 0)  # the caller knows the intended frames now
+        running.sending = trial.later_rates
+        running.frames = dict.fromkeys(running.sending, 0)  # the driver knows the intended frames
         try:
-            self._server.update(rates)
+            self._server.update(running.sending)
         except Refusal:
             self._server.poll_events()
             self._server.await_events()
             if not self._has_ended(running):
                 raise
         # a fast clock is a simulated one, whose server changes at once
-        time.sleep(CHANGE_DELAY / running.trial.clock_speed)
+        time.sleep(CHANGE_DELAY / speed)
         running.load_since = answered = time.monotonic()
         running.peak_load = None
-        return LoadStep(before, self._counters(), asked, answered)
+        after = self._counters()
+        # until the generator itself has ended, after the whole duration, with a limit
+        samples = self._sample(running, 1.5 * trial.duration / speed + 5, trial.interval / speed)
+        return LoadChange(before, after, asked, answered, running.asked, running.began, samples)
 
-    def sample(self, seconds: float, interval: float) -> list[CounterReading]:
-        """Wait *seconds*; counters every *interval* s."""
-        running, readings = self._require_running(), list[CounterReading]()
+    def _sample(self, running: _Traffic, seconds: float, interval: float = math.inf) -> list[CounterReading]:
+        """Wait *seconds*, or until the sending has ended; return the counters of every *interval* s."""
+        readings = list[CounterReading]()
         end, due = time.monotonic() + seconds, time.monotonic() + interval
         while True:
             self._check_progress(running)
-            if time.monotonic() >= min(due, end):
-                readings.append(self._counters(running.trial.group_numbers))
+            if time.monotonic() >= due:
+                readings.append(self._counters())
                 # if reading takes longer than the interval: as often as possible
                 due = max(due + interval, time.monotonic())
             if time.monotonic() >= end or self._has_ended(running):
                 return readings
             time.sleep(min(POLL_INTERVAL, max(0.0, min(due, end) - time.monotonic())))
-
-    def finish(self) -> TrialCounts:
-        """Wait for the end of a trial, which has a duration, then for its drain; return what it counted."""
-        counts, _ = self._finish()
-        return counts
 
     def idle(self, seconds: float, keep: int = 0) -> dict[int, dict[str, Any]]:
         """Return the ``frames`` that each held port receives in *seconds* without traffic; *keep* of them are ``kept``.
@@ -250,22 +241,16 @@ class RunningTraffic:
     def stop(self) -> dict[str, Any]:
         """Stop all traffic."""
         self._server.cancelled.clear()
-        self._running = None
         if not self._server.lost:
             self._server.stop_traffic()
         return {}
 
     # -- while it runs -------------------------------------------------------------------------------------------------
 
-    def _require_running(self) -> _Traffic:
-        if self._running is None:
-            raise Refusal("request", "no traffic is running; expected a 'begin' first")
-        return self._running
-
-    def _finish(self) -> tuple[TrialCounts, Mapping[str, Any]]:
-        """Do :meth:`finish`; return also what the server counted of the packet groups."""
-        running, server, events = self._require_running(), self._server, self._server.events
-        trial, duration, self._running = running.trial, running.trial.duration or 0.0, None
+    def _finish(self, running: _Traffic) -> tuple[TrialCounts, Mapping[str, Any]]:
+        """Wait for the end of the sending, then for the drain; return the counts, and the server's of packet groups."""
+        server, events = self._server, self._server.events
+        trial, duration = running.trial, running.trial.duration
         self._await_end(running, duration / trial.clock_speed)
         finished = self._has_ended(running)
         if not finished:
@@ -397,10 +382,12 @@ class RunningTraffic:
         started, last = running.snapshots[0].earliest, running.snapshots[-1]
         margin, latest = MARGIN + MARGIN_SHARE * self._round_trip, max(last.latest, asked)
         passed, unsent = latest - started, running.unsent(last)
-        if unsent >= 1 and passed < START_WINDOW:
+        if unsent >= 1 and (passed < START_WINDOW or running.trial.announced):
             return max(latest + max(self._gap, passed / 20), started + self._start_delay - margin)
         if not running.has_sent:
             running.has_sent, self._start_delay = True, max(0.0, last.latest - started - (1 - unsent) * seconds)
+            if running.trial.announced:
+                self._announce(running.asked)
         if unsent <= 0:
             return math.inf
         # frames leave in lumps: a reading just before one shows too few

@@ -1,8 +1,9 @@
 """The protocol between the client's process and the driver. Independent of TRex.
 
 One JSON object per line on standard input, ``{"id": n, "command": …, …}``; one per line on standard output,
-``{"id": n, "ok": …}`` or ``{"id": n, "error": {"kind": …, "message": …}}``. It ends with
-standard input, with SIGTERM, SIGHUP and SIGQUIT; a ``stop`` or an end also interrupts a command.
+``{"id": n, "ok": …}`` or ``{"id": n, "error": {"kind": …, "message": …}}``. A trial may announce before, by
+``{"id": n, "sending": t}``, that every port sends; *t*: when the start was asked for. It ends with standard input, with
+SIGTERM, SIGHUP and SIGQUIT; a ``stop`` or an end also interrupts a command.
 """
 
 from __future__ import annotations
@@ -68,8 +69,7 @@ class TrialRequest:
     """The sending and the receiving port of each."""
     drain: float
     """How long missing frames are waited for after the last one was sent."""
-    duration: float | None = None
-    """None: until it is stopped."""
+    duration: float
     frames: int | None = None
     """Frames of each port, whose streams end by themselves within the duration; None: they do not."""
     clock_speed: float = 1.0
@@ -80,6 +80,13 @@ class TrialRequest:
     """False: of their frames only how many were sent, came back, and came twice or out of order."""
     keep: int = 0
     """The last frames of each receiving port that are wanted."""
+    announced: bool = False
+    """It is said once every port has sent a frame."""
+    later_rates: Mapping[int, float] = field(default_factory=dict)
+    """The load changes to these after ``change_after``, without a pause; then the counters are kept each ``interval``
+    until all is sent. Empty: it does not change."""
+    change_after: float = 0.0
+    interval: float = 0.0
 
     @property
     def group_numbers(self) -> list[int]:
@@ -120,16 +127,16 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadStep:
-    """A start or a change of the load: the readings on both sides, and when it was asked for and answered.
-
-    The times are s of the machine's monotonic clock.
-    """
+class LoadChange:
+    """A change of the load: the readings on both sides, and ``samples`` after it. Times: s of the monotonic clock."""
 
     before: CounterReading
     after: CounterReading
     asked: float
     answered: float
+    start_asked: float
+    start_answered: float
+    samples: Sequence[CounterReading]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +176,4 @@ class TrialCounts:
     """:func:`.running_traffic.group_counts` of those directions all of whose packet groups are reported."""
     frames: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """The last frames of each receiving port, in hexadecimal digits."""
+    change: LoadChange | None = None
