@@ -16,7 +16,7 @@ from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Cause, InterfaceCounters, Stage, Telemetry
 from lineproof.core.trial import Load, Outcome
 from lineproof.generators.base import Direction
-from lineproof.generators.trex.client.service import CounterReading, Snapshot, TrialCounts
+from lineproof.generators.trex.client.service import CounterReading, TrialCounts
 from lineproof.generators.trex.outcomes import make_outcome
 from lineproof.session.judging import judge
 from support.catalogue import CATALOGUE
@@ -81,12 +81,6 @@ class LyingBench(ScriptedBench):
             counts[port] |= {"oerrors": 0, "ierrors": 0}
         return CounterReading(moment, moment, counts, 0.0, 1.0)
 
-    def snapshot(self, before: float, moment: float) -> Snapshot:
-        """Return by how much they rose, with the time."""
-        first, now = self.reading(before), self.reading(moment)
-        sent, came = ({port: now.since(first, port, name) for port in (0, 1)} for name in ("opackets", "ipackets"))
-        return Snapshot(moment, moment, sent, came)
-
     def measure(self, load: Load, seconds: float, during: object = None) -> Outcome:
         """Send a trial."""
         begin, end = self.moment, self.moment + 1
@@ -103,7 +97,7 @@ class LyingBench(ScriptedBench):
             clocks=(1.0, 1.0, 1.0),
             links={},
             cpu_util=10.0,
-            snapshots=[self.snapshot(begin, begin + share) for share in (0, 0.1, 0.35, 0.6, 0.8, 0.99)],
+            snapshots=[self.reading(begin + share) for share in (0, 0.1, 0.35, 0.6, 0.8, 0.99)],
             # the client's process tells of no group whose count fell
             latency=[
                 {"tx_port": way, "rx_port": 1 - way, "sent": sent, "received": came}

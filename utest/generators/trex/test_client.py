@@ -21,7 +21,7 @@ from lineproof.generators.trex.client import answers, pypi, sockets
 from lineproof.generators.trex.client.answers import ServerEvents, peak_load, peak_load_during, plain_message
 from lineproof.generators.trex.client.library import ALL_CORES, stream_data
 from lineproof.generators.trex.client.running_traffic import all_placed, group_counts, wait_for_drain
-from lineproof.generators.trex.client.service import CounterReading, Refusal, Snapshot
+from lineproof.generators.trex.client.service import CounterReading, Refusal
 from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.clients import ServerFacts, ask_server, choose_client
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings, connection_error, remedy_of
@@ -425,10 +425,8 @@ def wait(
         assert seconds >= 0
         now[0] += seconds + 1e-6
 
-    last = reading(count, sent_at)
-    shown = [{port: last.since(BEFORE, port, f"{way}packets") for port in (0, 1)} for way in "oi"]
     trial = SimpleNamespace(directions=directions, clock_speed=speed)
-    snapshots = [Snapshot(sent_at, sent_at, *shown)]
+    snapshots = [reading(count, sent_at)]
     running: Any = SimpleNamespace(before=BEFORE, trial=trial, frames={0: 99, 1: 99}, snapshots=snapshots)
     first = reading(count, asleep)
     return wait_for_drain(first, lambda: reading(count, now[0]), running, DRAIN / speed, lambda: now[0], sleep)

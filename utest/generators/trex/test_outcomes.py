@@ -23,7 +23,7 @@ from lineproof.core.trial import UNDER_WAY, Fault, Load, Outcome, Tolerance, Tri
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.running_traffic import SNAPSHOT_SHARES
-from lineproof.generators.trex.client.service import CounterReading, Snapshot, TrialCounts
+from lineproof.generators.trex.client.service import CounterReading, TrialCounts
 from lineproof.generators.trex.outcomes import (
     HIGHEST,
     LARGEST,
@@ -163,12 +163,13 @@ def test_generator_errors_explain_only_as_much_loss_as_they_count(errors: int, c
     assert found.readings["ierrors"] == errors and trial.lost_frames(found.directions[1]).low == certain
 
 
-def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> Snapshot:
+def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> CounterReading:
     """A reading during the sending, *took* s long."""
-    return Snapshot(FIRST + moment, FIRST + moment + took, dict(enumerate(sent)), dict(enumerate(received)))
+    frames = [{"opackets": SENT + sent[port], "ipackets": CAME + received[port]} for port in (0, 1)]
+    return CounterReading(FIRST + moment, FIRST + moment + took, {port: {**NOTHING, **frames[port]} for port in (0, 1)})
 
 
-def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.001) -> list[Snapshot]:
+def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.001) -> list[CounterReading]:
     """Readings at *shares* of a trial of 1000 frames each way that takes *seconds*."""
     return [
         reading(seconds * share, (frames := round(1000 * share),) * 2, (frames - under_way, frames), took)
@@ -201,7 +202,7 @@ def test_the_bounds_contain_the_time_that_frames_were_sent(data: st.DataObject) 
     for moment in sorted(data.draw(st.lists(st.floats(0, times[-1] + 0.1), max_size=20))):
         early, late = (data.draw(st.floats(0, 0.1)) for _ in range(2))
         sent = sum(time <= moment for time in times)
-        readings.append(Snapshot(moment - early, moment + late, {0: sent}, {}))
+        readings.append(CounterReading(moment - early, moment + late, {0: {"opackets": sent}}))
     least, most = sending_bounds(0.0, times[-1] + data.draw(st.floats(0, 0.2)), readings, {0: len(times)})
     took = (times[-1] - times[0]) * len(times) / (len(times) - 1)
     assert least - 1e-9 <= took <= most + 1e-9

@@ -26,8 +26,8 @@ from ...core.latency import LatencyCount, Resolution
 from ...core.trial import DRAIN, UNDER_WAY, DirectionCount, Fault, Load, Outcome, Problem
 from ...errors import TestbedError
 from ..base import Direction
-from ..counting import Totals, by_moment, counted, counter_problems, grown, missed_problem
-from .client.service import Snapshot, TrialCounts
+from ..counting import by_moment, counted, counter_problems, grown, missed_problem
+from .client.service import CounterReading, TrialCounts
 
 CLOCK_DRIFT, START_BURST = 1e-3, 0.02
 """Share by which the server's clock may differ; seconds of frames that TRex sends at once in software mode (v3.08)."""
@@ -65,7 +65,7 @@ def make_outcome(
     pause frames or frames to a group at port 0 grew, ``received_around.0``: frames
     that the port received while it could; ``drain``: s of the testbed's clock.
     """
-    before, snapshots = counts.before, counts.snapshots
+    before, snapshots = counts.before, [reading.after(counts.before) for reading in counts.snapshots]
     sent = {item.tx_port: counts.after.since(before, item.tx_port, "opackets") for item in directions}
     least, most = (clock_speed * s for s in sending_bounds(counts.first, counts.at_end.latest, snapshots, sent))
     most = max(most, duration) if most > duration - clock_speed * START_BURST else most
@@ -82,9 +82,14 @@ def make_outcome(
     cpu = None if not counts.cpu_util and queue_full else counts.cpu_util
     problems = [Problem(Fault.GENERATOR, text) for text in counts.complaints]
     problems += _of_clocks(counts)
-    readings_of_counters = (before.ports, *_totals(counts), counts.at_end.ports, counts.after.ports)
+    # some drivers correct their counts of bytes and errors meanwhile
+    frames = [
+        {port: {name: of[name] for name in ("opackets", "ipackets")} for port, of in item.ports.items()}
+        for item in counts.snapshots
+    ]
+    in_order = [before.ports, *frames, counts.at_end.ports, counts.after.ports]
     ways = [(row.tx_port, row.rx_port) for row in rows]
-    problems += counter_problems(readings_of_counters, ways, counts.links, partial(_error_words, counts))
+    problems += counter_problems(in_order, ways, counts.links, partial(_error_words, counts))
     for row in rows:
         problems += _pauses(counts, row, load, speeds or {})
         problems += missed_problem(before.ports, counts.after.ports, row, _missed_words(counts, row, latency))
@@ -128,18 +133,6 @@ def make_outcome(
 def _grown(counts: TrialCounts, port: int, name: str) -> int:
     """Return by how much a counter of *port* grew in the trial; 0 where it fell."""
     return grown(counts.before.ports, counts.after.ports, port, name)
-
-
-def _totals(counts: TrialCounts) -> Iterator[Totals]:
-    """Yield the frames that each port had sent and received at each reading of the trial."""
-    for at in counts.snapshots:
-        yield {
-            port: {
-                "opackets": totals["opackets"] + at.offered.get(port, 0),
-                "ipackets": totals["ipackets"] + at.received.get(port, 0),
-            }
-            for port, totals in counts.before.ports.items()
-        }
 
 
 def _of_clocks(counts: TrialCounts) -> Iterator[Problem]:
@@ -203,7 +196,7 @@ cards update theirs once a second); so many readings show what is always under w
 
 
 def sending_bounds(
-    first: float, ended: float, snapshots: Sequence[Snapshot], offered: Mapping[int, int]
+    first: float, ended: float, snapshots: Sequence[CounterReading], offered: Mapping[int, int]
 ) -> tuple[float, float]:
     """Return least and most s in which the frames *offered* by port were sent: as many intervals as frames.
 
@@ -214,19 +207,19 @@ def sending_bounds(
     for port, frames in offered.items():
         if not frames:
             continue
-        during = [item for item in snapshots if 0 < item.offered[port] < frames]
-        none = [item for item in snapshots if not item.offered[port]]
+        during = [item for item in snapshots if 0 < item.sent(port) < frames]
+        none = [item for item in snapshots if not item.sent(port)]
         # counters that stand still show less than was sent, so neither the first frame nor the last one
-        is_live = _rise([(item, item.offered[port] / frames) for item in [*none[-1:], *during]], ended - first)
+        is_live = _rise([(item, item.sent(port) / frames) for item in [*none[-1:], *during]], ended - first)
         began = [item.earliest for item in none] if is_live else []
-        sent = [item.latest for item in snapshots if item.offered[port] >= frames]
+        sent = [item.latest for item in snapshots if item.sent(port) >= frames]
         intervals = frames / max(1, frames - 1)
         most = max(most, intervals * (min([*sent, ended]) - max([first, *began])))
         least = min(least, intervals * (during[-1].earliest - during[0].latest) if is_live else 0.0)
     return max(0.0, min(least, most)), most
 
 
-def _rise(readings: Sequence[tuple[Snapshot, float]], seconds: float) -> bool:
+def _rise(readings: Sequence[tuple[CounterReading, float]], seconds: float) -> bool:
     """Return whether shares of the frames of a trial of *seconds* rise with time, and never pause or jump."""
     pauses = ((to.earliest - at.latest, more - less) for (at, less), (to, more) in combinations(readings, 2))
     jumps = ((to.latest - at.earliest, more - less) for (at, less), (to, more) in pairwise(readings))
@@ -237,13 +230,13 @@ def _rise(readings: Sequence[tuple[Snapshot, float]], seconds: float) -> bool:
     )
 
 
-def under_way(snapshots: Sequence[Snapshot], row: DirectionCount, seconds: float) -> int | None:
+def under_way(snapshots: Sequence[CounterReading], row: DirectionCount, seconds: float) -> int | None:
     """Return how many frames were under way at two readings at least, and at no reading fewer; None: not known.
 
     Readings count once as many frames had come back. As many as are sent between the reading of two counters may be
     none, or more of them: such a reading shows neither. All lost ones may have been lost before.
     """
-    counts = [(item, item.offered[row.tx_port], item.received[row.rx_port]) for item in snapshots]
+    counts = [(item, item.sent(row.tx_port), item.received(row.rx_port)) for item in snapshots]
     steady = [(item, sent, back) for item, sent, back in counts if 0 < sent < row.offered and 2 * back >= sent]
     if len(steady) < STEADY_READINGS or not _rise([(item, back / row.offered) for item, _, back in steady], seconds):
         return None
@@ -253,14 +246,14 @@ def under_way(snapshots: Sequence[Snapshot], row: DirectionCount, seconds: float
     return max(0, math.floor(min(fewest[-2], most)) - row.lost)
 
 
-def queue_growth(snapshots: Sequence[Snapshot], offered: Mapping[int, int], row: DirectionCount) -> int | None:
+def queue_growth(snapshots: Sequence[CounterReading], offered: Mapping[int, int], row: DirectionCount) -> int | None:
     """Return the most frames by which queues of the direction *row* grew while frames were sent.
 
     Those under way near the end and not lost, less those that were under way soon after the start. The readings while
     every port was sending count; None: there are too few near the end. Without an early one, none were under way.
     """
-    during = [item for item in snapshots if all(item.offered[port] < count for port, count in offered.items())]
-    counts = [(sent := item.offered[row.tx_port], sent - item.received[row.rx_port]) for item in during]
+    during = [item for item in snapshots if all(item.sent(port) < count for port, count in offered.items())]
+    counts = [(sent := item.sent(row.tx_port), sent - item.received(row.rx_port)) for item in during]
     half, last = EARLY_SHARE * row.offered, counts[-BACKLOG_READINGS:]
     # a reading early in the trial says nothing about its end
     if not last or last[0][0] < half:

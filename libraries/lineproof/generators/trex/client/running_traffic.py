@@ -12,7 +12,7 @@ from typing import Any
 from ....core.counter_names import group_frames
 from .answers import peak_load, peak_load_during
 from .library import ClientLibrary, Survey
-from .service import CounterReading, LoadChange, Refusal, Snapshot, TrialCounts, TrialRequest
+from .service import CounterReading, LoadChange, Refusal, TrialCounts, TrialRequest
 
 CHANGE_DELAY = 0.03
 """Seconds after the server's answer until a new rate is certainly sent: TRex sends a message to its cores, the embedded
@@ -82,7 +82,7 @@ class _Traffic:
     """The highest load of a core so far, in per cent; None: no period was reported."""
     ahead: float = math.inf
     """s by which the server's clock shows more when a request arrives than this machine's when it leaves."""
-    snapshots: list[Snapshot] = field(default_factory=list)
+    snapshots: list[CounterReading] = field(default_factory=list)
     next_link_check: float = 0.0
 
     @property
@@ -93,15 +93,12 @@ class _Traffic:
     def add(self, reading: CounterReading) -> None:
         """Keep a *reading* during the sending."""
         self.ahead = min(self.ahead, reading.earliest - reading.asked)
-        offered, received = (
-            {port: reading.since(self.before, port, name) for port in self.involved}
-            for name in ("opackets", "ipackets")
-        )
-        self.snapshots.append(Snapshot(reading.earliest, reading.latest, offered, received))
+        self.snapshots.append(reading)
 
-    def unsent(self, reading: Snapshot) -> float:
+    def unsent(self, reading: CounterReading) -> float:
         """Return the share of its frames that a port had still to send, of the port with most of them."""
-        return max((self.frames[port] - reading.offered[port]) / max(1, self.frames[port]) for port in self.sending)
+        sent = {port: reading.since(self.before, port, "opackets") for port in self.sending}
+        return max((self.frames[port] - frames) / max(1, self.frames[port]) for port, frames in sent.items())
 
     def keep_loads(self, loads: Sequence[Sequence[float]], seconds: float) -> None:
         """Keep the highest of the *loads* of the cores in the periods that are completely within the last *seconds*."""
@@ -466,11 +463,15 @@ def wait_for_drain(
     """
     before, directions, snapshots = running.before, running.trial.directions, running.snapshots
     sent = {port: first.since(before, port, "opackets") for port, _ in directions}
-    shown = {port: [item.latest for item in snapshots if item.offered[port] >= frames] for port, frames in sent.items()}
+    shown = {
+        port: [item.latest for item in snapshots if item.since(before, port, "opackets") >= frames]
+        for port, frames in sent.items()
+    }
     ended = max(min([*latest, first.latest]) for latest in shown.values())
     left, in_time = min(drain, ended + drain - first.latest), dict.fromkeys(sent, 0)
     for item in snapshots:
-        in_time = {port: item.received[port] for _, port in directions} if item.latest <= ended + drain else in_time
+        if item.latest <= ended + drain:
+            in_time = {port: item.since(before, port, "ipackets") for _, port in directions}
     began, gap = clock(), min(DRAIN_GAP, drain / 4)
     steady, now, last = max(STEADY_TIME / running.trial.clock_speed, 0.005), first, list[tuple[int, int]]()
     asked = passed = changed = 0.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 TRIES, TRY_SECONDS = 5, 1.0
@@ -115,15 +115,18 @@ class CounterReading:
         """Return by how much a counter of *port* grew since *before*."""
         return self.ports[port][name] - before.ports[port][name]
 
+    def sent(self, port: int) -> int:
+        """Return the frames that *port* has sent."""
+        return self.ports[port]["opackets"]
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Frames sent and received since the trial began, by port, read from ``earliest`` to ``latest`` (s, one clock)."""
+    def received(self, port: int) -> int:
+        """Return the frames that *port* has received."""
+        return self.ports[port]["ipackets"]
 
-    earliest: float
-    latest: float
-    offered: Mapping[int, int]
-    received: Mapping[int, int]
+    def after(self, before: CounterReading) -> CounterReading:
+        """Return it with what has been counted since *before* in place of the totals."""
+        grown = {port: {name: self.since(before, port, name) for name in counts} for port, counts in self.ports.items()}
+        return replace(self, ports=grown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,7 @@ class TrialCounts:
     """The server's."""
     clock_jump: float = 0.0
     """s by which the time of day went ahead of the monotonic clock."""
-    snapshots: Sequence[Snapshot] = ()
+    snapshots: Sequence[CounterReading] = ()
     """Readings during the sending."""
     cards: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """By how much the cards' own counters grew, by port."""
