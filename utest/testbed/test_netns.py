@@ -94,12 +94,10 @@ def test_what_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPat
 
 
 def test_trex_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TREX_HOME", raising=False)
-    with pytest.raises(TestbedError, match="TREX_HOME is not set"):
-        home_of_trex()
-    monkeypatch.setenv("TREX_HOME", str(tmp_path))
-    with pytest.raises(TestbedError, match="there is no TRex in it"):
-        home_of_trex()
+    for named in ("", str(tmp_path)):
+        monkeypatch.setenv("TREX_HOME", named)
+        with pytest.raises(TestbedError, match=f"TREX_HOME names '{named}', in which there is none"):
+            home_of_trex()
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "_t-rex-64").touch()
     assert home_of_trex() == tmp_path / "scripts"

@@ -107,16 +107,6 @@ class TrexGeneratorSettings(GeneratorSettings):
 Ratio = Annotated[float, Field(ge=0, lt=1)]
 
 
-def _checked_next_hop(value: str) -> str:
-    try:
-        address = ipaddress.ip_address(value)
-    except ValueError:
-        address = None
-    if address is None or address.is_multicast or address.is_unspecified or "%" in value:
-        raise ValueError("is no address of one machine; expected for example 100.65.1.1 or 2001:db8:1::1")
-    return str(address)
-
-
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 DEFAULT, EMBEDDED = "trex", "embedded"
 SimulatedNic = Literal["i40e", "ice", "ixgbe", "mlx5", "virtio"]
@@ -143,7 +133,9 @@ class SideSettings(Config):
         readable(ipaddress.IPv4Network, "is no IPv4 network; expected its first address and a length, as 16.0.0.0/8"),
     ]
     peer_mac: MacAddress | None = None
-    next_hop: Annotated[str, AfterValidator(_checked_next_hop)] | None = None
+    next_hop: (
+        Annotated[str, readable(ipaddress.ip_address, "is no IP address; expected for example 100.65.1.1")] | None
+    ) = None
 
     def of_router(self, interface: str, peer_mac: str = "") -> Side:
         """Return the side at the router's *interface*; *peer_mac*: the port's, if the file has none."""

@@ -180,8 +180,8 @@ WRONG: list[tuple[str, str]] = [
     (ours("return stream(vm=STLScVmRaw([STLVmFixIpv4(offset='IPv6')]))"), r"mine\.py:\d+: fails.*no layer 'IPv6'"),
     (ours("sys.exit(3)"), r"mine\.py:11: ends itself \(exit 3\)"),
     (ours("os._exit(4)"), r"ended the process that loads it \(status 4\)"),
-    (ours("return [1]"), "returns, as number 1, a int and no STLStream"),
-    ("x = 1\n", r"has no function 'register\(\)'"),
+    (ours("return [1]"), r"fails with AttributeError: 'int' object has no attribute"),
+    ("x = 1\n", "fails with AttributeError: .* no attribute 'register'"),
     ("from trex.stl.api import *\n", "a newer client is used where TREX_HOME names a TRex"),
     ("import nothing_of_that_name\n", r"mine\.py:1: fails with ModuleNotFoundError"),
     # the streams themselves: traffic/test_profiles.py

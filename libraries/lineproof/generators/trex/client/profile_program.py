@@ -204,12 +204,7 @@ def _streams(path: Path, direction: int, tunables: list[str], named: Mapping[str
     module = sys.modules[path.stem] = ModuleType(path.stem)
     module.__file__ = str(path)
     SourceFileLoader(path.stem, str(path)).exec_module(module)
-    register = getattr(module, "register", None)
-    if not callable(register):
-        raise Refusal("file", "has no function 'register()'; expected one that returns an object with 'get_streams'")
-    get_streams = getattr(register(), "get_streams", None)
-    if not callable(get_streams):
-        raise Refusal("file", "what its 'register()' returns has no 'get_streams'")
+    get_streams = module.register().get_streams
     arguments = {**named, "direction": direction, "port_id": direction, "tunables": tunables}
     takes = inspect.signature(get_streams).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values()):
@@ -220,12 +215,7 @@ def _streams(path: Path, direction: int, tunables: list[str], named: Mapping[str
         arguments = {name: value for name, value in arguments.items() if name in takes}
     profile = get_streams(**arguments)
     streams = profile.get_streams() if hasattr(profile, "get_streams") else profile or []
-    streams = list(streams) if isinstance(streams, list | tuple) else [streams]
-    for number, stream in enumerate(streams, 1):
-        if not hasattr(stream, "to_json") or not hasattr(stream, "fields"):
-            kind = type(stream).__name__
-            raise Refusal("file", f"'get_streams' returns, as number {number}, a {kind} and no STLStream")
-    return streams
+    return list(streams) if isinstance(streams, list | tuple) else [streams]
 
 
 if __name__ == "__main__":
