@@ -321,8 +321,7 @@ def test_a_program_that_sent_less_or_longer_is_below_the_load(sent: int, seconds
     [
         ({"p0_opackets": 999}, Fault.MISCOUNTED, "port 0 sent 999 frames by its counters, 1000 by its program"),
         ({"p0_opackets": 1001}, Fault.MISCOUNTED, "port 0 sent 1001 frames by its counters, 1000 by its program"),
-        ({"p1_opackets": 3}, Fault.OVER_OFFERED, "port 1 sent 3 frames that nobody asked it for"),
-        ({"p1_ipackets": -7}, Fault.COUNTERS, "ipackets of generator port 1 fell by 7"),
+        # the others are those of every generator: trex/test_outcomes.py
         ({"p1_ipackets": 980, "p1_ierrors": 20}, Fault.GENERATOR, "port 1 received 20 frames with errors"),
     ],
 )

@@ -11,18 +11,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import zmq
 
 from lineproof.core.trial import DRAIN
 from lineproof.errors import TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.generators.streams import Stream
-from lineproof.generators.trex.client import answers, pypi, sockets
+from lineproof.generators.trex.client import answers, pypi
 from lineproof.generators.trex.client.answers import ServerEvents, peak_load, peak_load_during, plain_message
 from lineproof.generators.trex.client.library import ALL_CORES, stream_data
 from lineproof.generators.trex.client.running_traffic import all_placed, group_counts, wait_for_drain
 from lineproof.generators.trex.client.service import CounterReading, Refusal
-from lineproof.generators.trex.client.sockets import Pipe
 from lineproof.generators.trex.clients import ServerFacts, ask_server, choose_client
 from lineproof.generators.trex.driver import TrexGenerator, TrexSettings, connection_error, remedy_of
 from support.hostile_trex import Answer, HostileServer, hostile_trex, refusing, result
@@ -210,56 +208,6 @@ def test_the_servers_client_is_fetched_only_if_needed(tmp_path: Path, monkeypatc
         choose_client(NEWER, "from server")
     with pytest.raises(TestbedError, match=r"refuses .*0\.3.*'client: /path.* without 'client: pypi' a login"):
         choose_client(NEWER, "pypi", fetch)
-
-
-# -- requests of which several are under way at once: answers in order, and what no TRex server answers
-
-
-@pytest.fixture
-def replies() -> Iterator[zmq.Socket[bytes]]:
-    """A REP socket, as a real TRex has."""
-    with zmq.Context() as context, context.socket(zmq.REP) as socket:
-        socket.setsockopt(zmq.LINGER, 0)
-        socket.bind("tcp://127.0.0.1:*")
-        yield socket
-
-
-@pytest.fixture
-def pipe(replies: zmq.Socket[bytes]) -> Iterator[Pipe]:
-    found = Pipe(replies.getsockopt_string(zmq.LAST_ENDPOINT))
-    yield found
-    found.close()
-
-
-def ping(number: int) -> list[dict[str, Any]]:
-    return [{"jsonrpc": "2.0", "method": "ping", "id": number}]
-
-
-def answer(server: zmq.Socket[bytes], **content: Any) -> None:
-    (call,) = json.loads(server.recv())
-    server.send(json.dumps([{"jsonrpc": "2.0", "id": call["id"], **content}]).encode())
-
-
-@pytest.mark.slow
-def test_answers_come_in_the_order_of_the_requests(replies: zmq.Socket[bytes], pipe: Pipe) -> None:
-    for number in range(3):
-        pipe.ask(ping(number))
-    assert pipe.under_way == 3 and pipe.answer(0) is None
-    for number in range(3):
-        answer(replies, result={"ts": number})
-    come = [pipe.answer(5) for _ in range(3)]
-    assert [found and found.results for found in come] == [[{"ts": 0}], [{"ts": 1}], [{"ts": 2}]]
-    assert pipe.under_way == 0 and come == sorted(come, key=lambda found: found.asked if found else 0)
-
-
-@pytest.mark.slow
-def test_a_silent_server_is_lost(monkeypatch: pytest.MonkeyPatch, pipe: Pipe) -> None:
-    monkeypatch.setattr(sockets, "REPLY_LIMIT", 0.01)
-    pipe.ask(ping(1))
-    with pytest.raises(Refusal) as caught:
-        while True:
-            pipe.answer(0.02)
-    assert caught.value.kind == "lost"
 
 
 def test_streams_of_a_users_file_carry_the_destination_of_their_direction() -> None:
