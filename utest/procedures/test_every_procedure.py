@@ -8,6 +8,7 @@ import html
 import json
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ from lineproof.errors import SentenceError
 from lineproof.evidence.document import Document, Section, as_markdown, as_page, as_text
 from lineproof.evidence.records import CharacterisationRecord
 from lineproof.evidence.run import read_run
-from lineproof.procedures.procedure import Procedure, json_data, procedures
+from lineproof.procedures.procedure import Procedure, ProcedureRun, json_data, procedures
 from lineproof.procedures.search import SEARCH
+from lineproof.session.session import Session
+from lineproof.simulation import parse_fault
 from support import robot_run
 from support.pure_router import EVERY_TRIAL, ONE_WAY, PureRouter, at_throughput, run_on
+from support.simulated_session import opened
 
 THROUGHPUTS = [at_throughput(4e6)]
 FOUND = SEARCH.measure(run_on(PureRouter()), ONE_WAY)
@@ -73,6 +77,24 @@ LIES: dict[str, dict[str, Any]] = {
 def test_a_testbed_at_fault_is_named_and_no_result(procedure: Procedure, lie: str) -> None:
     endings, _ = ended(procedure, PureRouter(buffer=1000, spoils=EVERY_TRIAL, **LIES[lie]))
     assert [words for words in endings if not words.startswith("inconclusive: ")] == []
+
+
+@pytest.fixture(scope="module", params=["copies", "ttl"])
+def lying(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, str]]:
+    """A session whose router sends others in the place of one of twenty frames."""
+    with opened(tmp_path_factory.mktemp(request.param)) as session:
+        yield session, request.param
+
+
+@pytest.mark.slow
+@EACH
+def test_frames_in_the_place_of_lost_ones_are_no_result(procedure: Procedure, lying: tuple[Session, str]) -> None:
+    session, what = lying
+    # it lasts about a minute on this clock
+    session.cause_fault(parse_fault("changed frames", start=0, what=what, share=0.05))
+    result = procedure.measure(ProcedureRun(session), *TERMS[procedure.keyword])
+    endings = [each.ended for each in (result if isinstance(result, tuple) else (result,))]
+    assert endings and [words for words in endings if not words.startswith("inconclusive: ")] == []
 
 
 @EACH

@@ -125,7 +125,7 @@ class PureSession:
             put=self._put,
             measure=self._measure,
             burst=lambda frames, pps: self.model.send_burst(frames),
-            probe_for=lambda requirement: None,
+            few_probes=lambda *terms: None,
         )
         self.router: Any = SimpleNamespace(
             watch=SimpleNamespace(read_again=self._read, read=lambda: None),

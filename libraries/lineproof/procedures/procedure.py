@@ -20,7 +20,7 @@ from ..core.doubts import Conditions
 from ..core.quantity import TrafficWords
 from ..core.registry import PROCEDURES, extensions
 from ..core.sentence import parse_traffic
-from ..core.trial import Load, Measure, Trial, read_trial
+from ..core.trial import Fault, Load, Measure, Trial, read_trial
 from ..core.verdict import Deviation
 from ..errors import ConfigError, TestbedError
 from ..evidence.document import Note, Table
@@ -92,12 +92,14 @@ class ProcedureRun:
     ) -> Load:
         """Put *traffic* on the ports and warm the router up with it; return the highest load to ask for.
 
-        *as_sent*: where the generator fell behind in the warm-up, a tenth less than it sent.
+        *as_sent*: where the generator fell behind in the warm-up, a tenth less than it sent. Without a *probe* of its
+        own, trials have probe frames that show loss beneath copies, as those of a verdict.
         """
         session, seconds = self.session, self.session.plan.warm_up
         self.begin(traffic)
-        session.traffic.put(traffic, probe)
+        session.examine(True)
         highest = session.plan.maximum_load(traffic)
+        session.traffic.put(traffic, probe or session.traffic.few_probes(traffic, highest.pps))
         if warm_up and seconds:
             trial = read_trial(0, self.measure(highest, seconds), session.tolerance, session.clock_speed)
             self.on_trial(traffic, trial)
@@ -128,7 +130,8 @@ class ProcedureRun:
         )
 
     def keep(self, traffic: TrafficWords, trial: Trial) -> None:
-        """Count *trial* as traffic of the deadline, and pass it on."""
+        """Count *trial* as traffic of the deadline, and pass it on. If frames changed, the next one's are looked at."""
+        self.session.examine(any(problem.fault is Fault.CHANGED for problem in trial.problems))
         self.sent += trial.outcome.duration
         self.on_trial(traffic, trial)
 

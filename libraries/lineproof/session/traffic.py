@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
-from ..core.doubts import lost_probes
+from ..core.doubts import Conditions, copies, lost_probes
 from ..core.foreign import IDLE_SECONDS, LATEST, ForeignFrames, Heard, LateFrames
 from ..core.quantity import Requirement
 from ..core.step_down import StepDown
@@ -91,7 +91,8 @@ class SentTraffic:
     def put(self, traffic: Traffic, probe: Probe | None = None) -> None:
         """Put, as a sentence begins, the streams of *traffic* on the ports, unless they are there.
 
-        Raises TestbedError if the router does not forward such frames at all, as far as slow traffic shows.
+        Probe frames whose times nobody needs are left out where the cards cannot count them. Raises TestbedError if
+        the router does not forward such frames at all, as far as slow traffic shows.
         """
         self._reconnect_if_lost()
         if self.router.restarts != self._restarts:
@@ -102,10 +103,16 @@ class SentTraffic:
         known = known or self._seen.knows(traffic.profile, self.directions(traffic))
         if known and self._prepared == (traffic.alone, probe):
             return
-        self._refuse_unsendable(traffic, probe)
-        if not known:
-            self._check_arrival(traffic)
-        self._prepare(traffic, probe)
+        try:
+            self._refuse_unsendable(traffic, probe)
+            if not known:
+                self._check_arrival(traffic)
+            self._prepare(traffic, probe)
+        except ProbesRefused:
+            if probe is None or probe.times:
+                raise
+            self._unprobed.add(traffic.profile)
+            self.put(traffic)
 
     def _prepare(self, traffic: Traffic, probe: Probe | None = None) -> None:
         """Put streams on the ports, unless they are there."""
@@ -122,13 +129,7 @@ class SentTraffic:
     def put_for(self, requirement: Requirement) -> None:
         """Put a sentence's streams on the ports, with probe frames if it needs them."""
         probe = self.probe_for(requirement)
-        try:
-            self.put(requirement, probe)
-        except ProbesRefused:
-            if probe is None or probe.times:
-                raise
-            probe = None
-            self.put(requirement)
+        self.put(requirement, probe)
         is_known = requirement.alone in self._slow or "capture" not in self.plan.abilities.can
         if self._content is not None and not self._content.is_kept_at_any_load and not is_known:
             self._examine_slowly(requirement.alone)
@@ -143,26 +144,29 @@ class SentTraffic:
     def probe_for(self, requirement: Requirement) -> Probe | None:
         """Return the probe frames of a sentence's trials: those whose times it needs, or those that may be lost.
 
-        Twice as many as make its figure close, no more than a share of the load. Lost and copied ones show what equal
-        counts of two directions cannot.
+        Twice as many as make its figure close, no more than a share of the load.
         """
         quantity, load = requirement.quantity, self.plan.load_for(requirement).pps
         if "probes" not in quantity.needs:
-            can_show = lost_probes in quantity.doubts and quantity.needs <= {"load"} and self._has_room(requirement)
-            return Probe(min(MOST_PROBES, FEW_PROBES * load), times=False) if can_show else None
+            can_show = lost_probes in quantity.doubts and quantity.needs <= {"load"}
+            return self.few_probes(requirement, load) if can_show else None
         wanted = 0 if requirement.statistic is None else requirement.statistic.frames_wanted
         enough = 2 * max(wanted, self.plan.probes_needed(requirement)) / self.plan.goal.final_trial_duration
         return Probe(min(max(PROBE_PPS, enough), PROBE_SHARE * load))
 
-    def _has_room(self, requirement: Requirement) -> bool:
-        """Return whether the generator counts probe frames, and a sentence's are long enough to be some."""
-        profile = requirement.profile
+    def few_probes(self, traffic: Traffic, pps: float) -> Probe | None:
+        """Return probe frames of trials at *pps*: lost and copied ones show what equal counts cannot.
+
+        None where the generator counts none, or the frames are too short to be some.
+        """
+        profile = traffic.profile
         try:
             is_long = all(probe_size(profile, frame) == frame.size for frame in profile.frames)
         except ValueError:
-            return False
+            return None
         can_count = profile not in self._unprobed and "latency" in self.plan.abilities.can
-        return can_count and is_long and len(profile.frames) * requirement.directions <= MOST_PROBE_GROUPS
+        has_room = can_count and is_long and len(profile.frames) * traffic.directions <= MOST_PROBE_GROUPS
+        return Probe(min(MOST_PROBES, FEW_PROBES * pps), times=False) if has_room else None
 
     # -- trials --------------------------------------------------------------------------------------------------------
 
@@ -173,6 +177,10 @@ class SentTraffic:
         """
         if self._link_was_down:
             self._restore_after_link()
+        traffic, probe = self._prepared or (None, None)
+        if traffic and probe and not probe.times:
+            # at a small load there is room for fewer
+            self._prepare(traffic, probe := self.few_probes(traffic, load.pps))
         time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
         keep = self._frames_kept if during is None else 0
         switch = self.generator.switch
@@ -180,7 +188,6 @@ class SentTraffic:
         outcome = self._asked(lambda generator: generator.measure(load, duration, during, keep))
         outcome = switch.checked(outcome, before) if switch else outcome
         outcome = self.foreign.with_budgets(outcome)
-        traffic, probe = self._prepared or (None, None)
         if traffic and probe and not probe.times and _are_refused(outcome):
             # i40e firmware 9.5 (trex-core #1222); firewalls, because TRex does not correct their TCP and UDP checksums
             self._unprobed.add(traffic.profile)
@@ -201,11 +208,13 @@ class SentTraffic:
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """See :meth:`~lineproof.generators.base.Generator.step_down`; frames are looked at in a trial after it."""
+        self._prepare_alone()
         step = self._asked(lambda generator: generator.step_down(first, seconds, second, after, every))
         return replace(step, outcome=self._looked_at_after(self._without_late(step.outcome), second))
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """See :meth:`~lineproof.generators.base.Generator.burst`; frames are looked at in a trial after it."""
+        self._prepare_alone()
         outcome = self._asked(lambda generator: generator.burst(frames, pps))
         return self._looked_at_after(self._without_late(outcome), Load(pps))
 
@@ -216,6 +225,11 @@ class SentTraffic:
             return outcome
         return self._late.looked_for(outcome, self.listen(LATEST - DRAIN), self.foreign)
 
+    def _prepare_alone(self) -> None:
+        """Put the streams on the ports without probe frames, whose rate does not change with the load."""
+        if self._prepared is not None:
+            self._prepare(self._prepared[0])
+
     @property
     def _frames_kept(self) -> int:
         """Return how many frames of each direction a trial keeps now, to be looked at."""
@@ -223,13 +237,21 @@ class SentTraffic:
         return frames_kept(content.profile) if self.examines and content and content.is_kept_at_any_load else 0
 
     def _looked_at_after(self, outcome: Outcome, load: Load) -> Outcome:
-        """Return *outcome*, which kept no frames, with those that came back changed in a trial of *load* after it."""
-        if not self._frames_kept:
+        """Return *outcome*, which kept no frames, with what a trial of *load* after it shows of those that came back.
+
+        Frames that came back changed, and probe frames that were copied or lost where other frames are not.
+        """
+        traffic, _ = self._prepared or (None, None)
+        if not self.examines or traffic is None:
             return outcome
-        seen = self.measure(load, 1.0)
-        changed = (problem for problem in seen.problems if problem.fault is Fault.CHANGED)
-        looked_at = {name: value for name, value in seen.readings.items() if name.startswith(EXAMINED)}
-        return replace(outcome, problems=(*outcome.problems, *changed), readings={**outcome.readings, **looked_at})
+        self._prepare(traffic, self.few_probes(traffic, load.pps))
+        seen = read_trial(0, self.measure(load, 1.0), self.plan.testbed.tolerances())
+        shown = [problem for problem in seen.problems if problem.fault is Fault.CHANGED]
+        for doubt in (copies, lost_probes):
+            shown += doubt(seen, Conditions(load.pps, resolution=0.0, unseen=0.0, risk=0.0))
+        readings = seen.outcome.readings.items()
+        looked_at = {name: value for name, value in readings if name.startswith(EXAMINED)}
+        return replace(outcome, problems=(*outcome.problems, *shown), readings={**outcome.readings, **looked_at})
 
     def capture(self, traffic: Traffic, load: Load, limit: int) -> Mapping[int, tuple[bytes, ...]]:
         """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""

@@ -67,8 +67,7 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
     if highest.pps <= carried.pps * (1 + 1e-6):
         # a sentence may ask for more than searches do
         return Margin(1.0, None, limit=limit if highest.pps >= carried.pps * (1 - 1e-6) else NAMED_LOAD)
-    # as in the trials of the verdict, which were of the same traffic, probe frames show what was lost beneath copies
-    run.put(traffic, warm_up=False, probe=session.traffic.probe_for(requirement))
+    run.put(traffic, warm_up=False)
     trials: list[Trial] = []
 
     def within_deadline(load: Load, duration: float) -> Outcome:
