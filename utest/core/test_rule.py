@@ -466,6 +466,17 @@ def test_no_verdict_comes_before_a_look_at_frames(
     assert (asked, decision.ruling) == (looks, ruling)
 
 
+@pytest.mark.parametrize(("spared", "trials"), [(0, 2), (1, 3), (2, 4)])
+def test_trials_go_on_after_a_fail_that_something_known_besides_undoes(spared: int, trials: int) -> None:
+    excuse = Problem(Fault.AFTER_ROUTER, "made up")
+
+    def weigh(lossy: Sequence[Trial]) -> Sequence[Trial]:
+        return [replace(trial, problems=(excuse,)) for trial in lossy[:spared]] + list(lossy[spared:])
+
+    decision = decide(promise_of(), router(0.04), TrialConditions(weigh=weigh), LINE_PPS)
+    assert (decision.ruling, len(decision.trials)) == (Ruling.FAIL, trials)
+
+
 def test_an_interrupted_run_is_one_with_that_which_goes_on() -> None:
     promise, lossy = promise_of(), made(LITTLE)
     whole = [lossy, *[made(0.0)] * 11]

@@ -136,7 +136,7 @@ def _throughput() -> Mapping[str, str]:
         "fail by all frames together": judged(rate, T((0.04,)), GOOD),
         "pass after one very bad trial": judged(rate, T((0.02,)), GOOD),
         "fail by loss ratio": judged("uni loses ≤ 0.5% at 1 Mpps", T((6000,))),
-        "fail, then no answer": judged(rate, T((2000,)), silent=3),
+        "fail, then no answer": judged(rate, T((2000,)), silent=4),
         "fail, no answer between trials": judged(rate, T((2000,)), silent=2, ended=("TRex ended",)),
         "fail with pauses that may have cost it": judged(rate, T((2000,)), pauses=paused),
         "fail of forwarding with pauses": judged("uni forwards ≥ 1 Mpps", T((2000,)), pauses=paused),

@@ -159,8 +159,7 @@ def test_frames_that_come_after_the_drain_are_lost_at_any_clock_speed(
         session.traffic.put_for(session.plan.requirement(sentence))
         session.cause_fault(parse_fault("changed frames", what="late", share=0.01, hold=hold, start=0))
         verdict = judged(session, sentence)
-    assert verdict.ruling is not Ruling.PASS and any(trial.lost > 5000 for trial in verdict.trials), verdict.message
-    assert any(item.fault is Fault.LATE for trial in verdict.trials for item in trial.problems), verdict.message
+    assert verdict.ruling is Ruling.FAIL and "came more than 2 s after" in verdict.message, verdict.message
 
 
 @pytest.mark.parametrize("elsewhere", ["in0", "in2"])

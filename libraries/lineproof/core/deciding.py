@@ -45,7 +45,8 @@ KEEPS, MISSES, OPEN = "keeps", "misses", "open"
 class TrialConditions:
     """The settings of every trial of a sentence. ``on_trial`` is called after each trial, before the next.
 
-    ``before_trial`` is called before it, with whether the frames that come back are to be looked at. ``whole_soak``: a
+    ``before_trial`` is called before it, with whether the frames that come back are to be looked at. ``weigh`` returns
+    the trials of a FAIL with what is known of them besides; if they decide nothing then, more follow. ``whole_soak``: a
     soak that can no longer pass, and has not failed, goes on all the same.
     """
 
@@ -54,6 +55,7 @@ class TrialConditions:
     whole_soak: bool = False
     on_trial: Callable[[Trial, Standing], None] = lambda trial, standing: None
     before_trial: Callable[[bool], None] = lambda look: None
+    weigh: Callable[[Sequence[Trial]], Sequence[Trial]] = lambda trials: trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,13 @@ class Decision:
 class Asked:
     """The rule, asked of one trial after the other: those of earlier runs first, then those of this one."""
 
-    def __init__(self, promise: Promise) -> None:
+    def __init__(self, promise: Promise, trials: Sequence[Trial] = ()) -> None:
         self.promise, self.trials = promise, list[Trial]()
         self._rule: Rule | None = None
         self._shown = {KEEPS: 0, MISSES: 0, OPEN: 0}
         self._own, self._spent = list[Trial](), 0
+        for trial in trials:
+            self.add(trial)
 
     def add(self, trial: Trial) -> Standing:
         """Add a trial, with its doubts, and return what all of them show."""
@@ -135,10 +139,7 @@ def shown_by(trial: Trial, promise: Promise) -> str:
 
 def ask(promise: Promise, trials: Sequence[Trial]) -> Decision:
     """Return what *trials* decide, with their doubts: those that already decided, or the same ones, widened."""
-    asked = Asked(promise)
-    for trial in trials:
-        asked.add(trial)
-    return asked.decision
+    return Asked(promise, trials).decision
 
 
 def decide(
@@ -155,9 +156,7 @@ def decide(
     most that a port can send. *earlier*: trials of the runs that this one goes on with, which decide nothing yet.
     Exceptions of *measure* pass through, after ``on_trial`` of the finished trials.
     """
-    asked, doubts = Asked(promise), promise.quantity.doubts
-    for trial in earlier:
-        asked.add(trial)
+    asked, doubts = Asked(promise, earlier), promise.quantity.doubts
     plan = TrialPlan(promise, line_pps, is_timed=conditions.clock_speed == 1 and not conditions.tolerance.ends_in_time)
     if warm_up is not None:
         plan.learn(warm_up)
@@ -171,7 +170,9 @@ def decide(
         trial = with_doubts(trial, promise.conditions, doubts)
         standing = asked.add(trial)
         conditions.on_trial(trial, standing)
-        if standing.rule.ruling is not None:
+        if standing.rule.ruling is Ruling.FAIL:
+            asked = Asked(promise, conditions.weigh(asked.trials))
+        if asked.decision.ruling is not None:
             return asked.decision
         if promise.soak and standing.rule.cannot_pass and not conditions.whole_soak:
             return replace(asked.decision, ruling=Ruling.INCONCLUSIVE)

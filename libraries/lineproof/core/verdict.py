@@ -15,7 +15,7 @@ from .ledger import Drop, Ledger
 from .phrases import changed_words
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
-from .trial import EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, Fault, Problem, Trial, counted_trials
+from .trial import DRAIN, EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, LATE, Fault, Problem, Trial, counted_trials
 from .under_load import Why
 
 RFC2544_GOAL = "rfc2544"
@@ -190,6 +190,10 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
     if ruling is Ruling.FAIL:
         changed = changed_words(counted_trials(trials))
         reason = reason.with_details("" if changed in reason.summary else changed)
+        readings = (reading for trial in trials for reading in trial.outcome.readings.items())
+        late = math.fsum(frames for name, frames in readings if name.startswith(LATE))
+        too_late = f"{late:,.0f} of them came more than {DRAIN:g} s after the last one was sent (RFC 2544 23)"
+        reason = reason.with_details(too_late if late else "")
         busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in trials), default=0.0)
         if busy > BUSY_CPU_PERCENT:
             reason = reason.with_details(f"the generator's CPU was {busy:.0f} % busy, which may be a cause")
@@ -348,7 +352,7 @@ def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:
 def _place_of_unexplained(ledger: Ledger) -> str:
     """Where most unexplained frames were lost, if the counters show it, and where to look."""
     rest = ledger.whole.unexplained
-    cables, filters = "look at cables and the generator's ports", "look at its filters and blackhole routes"
+    cables, filters = "look at cables and the generator's ports", "look at its filters, blackhole routes and queues"
     places = (
         f": its count of received frames did not rise by them (its card may lose some uncounted); {cables}",
         f": it received them and did not send them; {filters}",

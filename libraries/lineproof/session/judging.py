@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Protocol
 
 from ..core.counter_names import pause_seconds
@@ -60,6 +61,10 @@ Listener = Callable[[EndedTrial | Reading | StepDown], None]
 
 def nobody(event: EndedTrial | Reading | StepDown) -> None:
     """Hear nothing."""
+
+
+MOST_ROUNDS = 2
+"""So often trials go on after a FAIL that what is known besides has undone: a testbed that loses frames goes on to."""
 
 
 class Bench(Protocol):
@@ -224,7 +229,8 @@ class _Sentence:
             problems += self._known_afterwards(before, after)
             if decision.ruling is Ruling.FAIL:
                 problems += self._changed_by_others()
-        decision = self._asked_again(decision, problems, book.ledgers)
+        trials = self._with_known(problems, book.ledgers, self._unseen(decision))
+        decision = decision if trials == decision.trials else ask(self.promise, trials)
         figures = figures_of(self.promise, decision.trials)
         verdict = replace(verdict_of(decision, self.promise, self.requirement, figures), ledgers=tuple(book.ledgers))
         if after is not None and all(item.fault is not Fault.COPIES for item in problems):
@@ -239,7 +245,7 @@ class _Sentence:
         return replace(verdict, router_drops=drops)
 
     def _decide(self, book: Bookkeeper, warm_up: Trial | None, whole_soak: bool) -> Decision:
-        bench = self.bench
+        bench, rounds = self.bench, count(1)
 
         def on_trial(trial: Trial, standing: Standing) -> None:
             self.trials.append(trial)
@@ -250,7 +256,14 @@ class _Sentence:
             bench.examine(look)
             book.account()
 
-        conditions = TrialConditions(bench.tolerance, bench.clock_speed, whole_soak, on_trial, before_trial)
+        def weigh(trials: Sequence[Trial]) -> Sequence[Trial]:
+            if next(rounds) > MOST_ROUNDS:
+                return trials
+            book.account()
+            # what concerns all trials of a run would concern further ones too
+            return self._with_known((), book.ledgers)
+
+        conditions = TrialConditions(bench.tolerance, bench.clock_speed, whole_soak, on_trial, before_trial, weigh)
         line_pps = self.requirement.profile.line_rate_pps(self.promise.link_bps)
         measure = bench.measure_of(self.promise, self.hear)
         return decide(self.promise, measure, conditions, line_pps, warm_up, self.earlier)
@@ -313,28 +326,32 @@ class _Sentence:
         self.hear(Reading(SET_UP, shown))
         return [Problem(Fault.SET_UP, "it does not show any more: " + "; ".join(shown.taken_back))]
 
-    def _asked_again(self, decision: Decision, problems: Sequence[Problem], ledgers: Sequence[Ledger]) -> Decision:
-        """Return *decision*, or what its trials decide with *problems* in those of this run, and those of *ledgers*.
-
-        Where the router was not read, probe frames of each trial show copies, if there are any: of earlier runs too.
-        """
+    def _unseen(self, decision: Decision) -> list[Problem]:
+        """Return that a PASS rests on trials in which neither the router's counts nor probe frames show copies."""
         interrupted = next(filter(None, map(_unread, self.earlier)), "")
-        unread, unseen = self.bench.uncounted or interrupted, list[Problem]()
-        if unread and decision.ruling is Ruling.PASS and (interrupted or any(trial.lost for trial in decision.trials)):
-            unprobed = any(trial.probes(row) is None for trial in decision.trials for row in trial.outcome.directions)
-            unseen += [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if unprobed else []
+        unread = self.bench.uncounted or interrupted
+        may_hide = decision.ruling is Ruling.PASS and (interrupted or any(trial.lost for trial in decision.trials))
+        unprobed = any(trial.probes(row) is None for trial in decision.trials for row in trial.outcome.directions)
+        is_unseen = unread and may_hide and unprobed
+        return [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if is_unseen else []
+
+    def _with_known(
+        self, problems: Sequence[Problem], ledgers: Sequence[Ledger], of_all: Sequence[Problem] = ()
+    ) -> tuple[Trial, ...]:
+        """Return all trials with *problems* in those of this run, those that *ledgers* show, and those *of_all*."""
+        trials = (*self.earlier, *self.trials)
         of_spans = list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk))
-        of_looks = changed_shares(decision.trials)
-        if not self.promise.quantity.doubts or not (problems or unseen or of_spans or of_looks):
-            return decision
+        of_looks = changed_shares(trials)
+        if not self.promise.quantity.doubts or not (problems or of_all or of_spans or of_looks):
+            return trials
 
         def known(trial: Trial) -> Trial:
             own = [*problems] if not trial.run else []
             own += [item for numbers, item in of_spans if trial.number in numbers]
             own += not_looked_at(trial, of_looks)
-            return replace(trial, problems=(*trial.problems, *own, *unseen))
+            return replace(trial, problems=(*trial.problems, *own, *of_all))
 
-        return ask(self.promise, list(map(known, decision.trials)))
+        return tuple(map(known, trials))
 
     def _inconclusive(self, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict INCONCLUSIVE, because of *reason*."""
