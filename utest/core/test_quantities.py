@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import time
 from dataclasses import replace
 from typing import get_args
@@ -22,7 +23,6 @@ from lineproof.core.rule import Ruling
 from lineproof.core.sentence import LONGEST, is_sentence, parse, parse_traffic
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import (
-    EXAMINED,
     DirectionCount,
     Fault,
     Load,
@@ -377,27 +377,16 @@ def test_a_fail_says_the_figure_of_what_its_trials_lost_that_was_judged(words: s
 
 
 @pytest.mark.parametrize("words", ["≥ 1 Mpps", "loses ≤ 0.01% at 1 Mpps", "forwards ≥ 1 Mpps"])
-@pytest.mark.parametrize(
-    ("missing", "changed", "says"),
-    [
-        (0, 1000, "1,000 of 1,000 captured frames came back changed"),
-        (20_000, 300, "300 of 1,000 captured frames came back changed"),
-        # as their bytes show, of frames that were not captured too
-        (0, 30_000, "30,000 frames or more came back changed"),
-    ],
-)
-def test_a_fail_tells_lost_frames_from_those_that_came_back_changed(
-    words: str, missing: int, changed: int, says: str
-) -> None:
+@pytest.mark.parametrize(("missing", "changed"), [(0, 1000), (20_000, 300)])
+def test_a_fail_tells_lost_frames_from_those_that_came_back_changed(words: str, missing: int, changed: int) -> None:
     row = DirectionCount(0, 1, 10**6, 10**6, 10**6 - missing - changed, changed=changed)
-    readings = {f"{EXAMINED}1": 1000.0}
     # of few frames that were looked at all may have changed, so no figure is the whole
     doubt = Problem(Fault.CHANGED, "made up", row.forwarded)
-    trial = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, (row,), readings=readings), (doubt,), Bounds(1, 1))
+    trial = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, (row,)), (doubt,), Bounds(1, 1))
     requirement, promise = parse(f"64b unidirectional {words}", CATALOGUE), promised(f"64b unidirectional {words}")
     decision = replace(ask(promise, [trial]), ruling=Ruling.FAIL)
     summary, *details = str(verdict_of(decision, promise, requirement, {}).reason).splitlines()
-    assert says in summary and ("at most" in summary or "at least" in summary)
+    assert f"{changed:,} frames or more came back changed" in summary and re.search("at (most|least)", summary)
     if promise.quantity.judges_loss:
         assert any(f"lost {percent(missing / 10**6)} ({missing:,} of 1,000,000 frames)" in line for line in details)
 

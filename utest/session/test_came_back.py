@@ -190,7 +190,8 @@ def test_frames_that_are_none_that_was_sent_are_not_forwarded() -> None:
     frames[::10] = map(LIES["payload"][0], frames[::10])
     found = with_content(outcome(ROW, tuple(frames)), compared, {})
     (row,), (problem,) = found.directions, found.problems
-    assert (row.forwarded, row.changed, row.received, row.lost) == (990, 10, 1000, 10)
+    # of a sample with a tenth of them
+    assert (row.forwarded, row.changed, row.received, row.lost) == (945, 55, 1000, 55)
     assert problem.fault is Fault.CHANGED and problem.frames is not None and 90 < problem.frames < 170
     assert found.readings["examined.1"] == 100
 

@@ -129,7 +129,7 @@ def test_a_router_whose_rings_are_full_sends_no_frame_twice(words: str, tmp_path
         (SOAK, {"what": "ttl", "share": 0.02}, "time to live"),
         (LOSES, {"what": "ttl", "share": 0.02}, "time to live"),
         ("64b 1-flow unidirectional recovers in ≤ 1 s at 10 Mpps", {"what": "payload"}, "payload"),
-        (OVERLOAD, {"what": "payload"}, "6,000 of 6,000 captured frames came back changed"),
+        (OVERLOAD, {"what": "payload"}, "frames or more came back changed"),
         (SENTENCE, {"what": "cached"}, "copies"),
         (SENTENCE, {"what": "flow"}, "copies"),
         (SENTENCE, {"what": "lost", "share": 0.02, "spare": True}, "lost 2 %"),

@@ -30,7 +30,8 @@ class DirectionCount:
     """Counts of one direction in one trial.
 
     ``intended``: load x duration; ``offered``: really sent; ``forwarded``: received on the expected port, but for those
-    ``changed`` that are certainly none that was sent (RFC 2544 section 10). Bytes are L2 with FCS, of all received.
+    ``changed`` that are none that was sent (RFC 2544 section 10), at least, as their bytes or a sample of them show.
+    Bytes are L2 with FCS, of all received.
     ``backlog``: frames by which queues grew while frames were sent, and which came back later (None: not known): a
     queue that grows hides a shortage. ``foreign``: the most frames of other origin among those forwarded
     (:mod:`.foreign`); as many lost frames may be hidden by them.

@@ -258,7 +258,9 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
             wrong[OTHER] = wrong[OTHER] if wrong[OTHER] > row.foreign + FEW else 0
             readings[f"{EXAMINED}{row.rx_port}"] = looked_at
             # which of two alike frames came late is not known, and others may be the testbed's: both may only hide
-            changed = max(changed, min(wrong.total() - wrong[COPIES] - wrong[OTHER], row.forwarded))
+            certain = wrong.total() - wrong[COPIES] - wrong[OTHER]
+            least = 1 - highest_share(looked_at - certain, looked_at)
+            changed = max(changed, min(max(certain, math.floor(least * row.received)), row.forwarded))
         if wrong := +wrong:
             kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
             detail = f"{name(row)}: of {looked_at} captured frames {kinds}"
