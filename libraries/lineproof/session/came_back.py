@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -155,15 +155,15 @@ class Content:
 
         *lost*: the most frames that are missing among them, and their *share* of those that were sent.
         """
-        wrong, came = Counter[str](), defaultdict[Stream, list[tuple[bytes, _Flow]]](list)
+        wrong, came = Counter[str](), defaultdict[SentFrames, list[tuple[bytes, _Flow]]](list)
         for word, place in map(partial(self._compare, direction), frames):
             wrong[word] += 1
             if place is not None:
                 came[place[0]].append(place[1:])
         del wrong[""]
         lost += wrong.total()
-        for stream, those in came.items():
-            wrong[COPIES] += self._copies(stream, [flow for _, flow in those], lost, share)
+        for sent, those in came.items():
+            wrong[COPIES] += self._copies(sent.stream, [flow for _, flow in those], lost, share)
             # a router may take tags off or have its own, but of all frames
             wrong[TAGS] += len(those) - max(Counter(tags for tags, _ in those).values())
         return +wrong
@@ -182,10 +182,10 @@ class Content:
         if share <= FEW_LOST and apart and next_ones > _IN_ORDER * len(turns):
             # a frame may be late by half a turn; where some are missing, a turn is shorter
             apart = max(apart, flows // 2 - lost)
-        near, repeated = deque[_Flow](maxlen=apart), 0
-        for flow in turns:
-            repeated += flow in near
-            near.append(flow)
+        last, repeated = dict[_Flow, int](), 0
+        for place, flow in enumerate(turns):
+            repeated += place - last.get(flow, -math.inf) <= apart
+            last[flow] = place
         if share > FEW_LOST:
             return repeated
         # of two workers, or two cores of the generator, one may be behind
@@ -193,25 +193,23 @@ class Content:
         beyond = sum(max(0, count - most) for count in Counter(turns).values())
         return max(repeated, beyond)
 
-    def _compared(self, direction: Direction, frame: bytes) -> tuple[str, tuple[Stream, bytes, _Flow] | None]:
-        """Return what is wrong with *frame*, and of one that was sent its stream, tags and flow."""
+    def _compared(self, direction: Direction, frame: bytes) -> tuple[str, tuple[SentFrames, bytes, _Flow] | None]:
+        """Return what is wrong with *frame*, and of one that was sent which ones it is of, its tags and flow."""
         header = ip_header(frame)
         packet, length = _packet(frame, header)
-        differences = self._differences(direction, header, packet)
-        if (sent := differences.get("")) is not None:
-            tags = frame[12 : header.offset] if header else b""
-            return self._wrong_on_the_way(direction, sent, frame, header), (sent.stream, tags, sent.flow(packet))
-        if any("" in self._differences(way, header, packet) for way in self.directions if way != direction):
+        differences = set[str]()
+        for sent in self._sent[direction]:
+            if sent.is_kin(header, packet):
+                if not (difference := sent.differs(packet)):
+                    tags = frame[12 : header.offset] if header else b""
+                    return self._wrong_on_the_way(direction, sent, frame, header), (sent, tags, sent.flow(packet))
+                differences.add(difference)
+        others = (sent for way in self.directions if way != direction for sent in self._sent[way])
+        if any(sent.is_kin(header, packet) and not sent.differs(packet) for sent in others):
             return "of another direction", None
         if len(packet) < length:
             return CUT, None
         return next((word for word in (HEADER, PAYLOAD, LENGTH, ADDRESSES) if word in differences), OTHER), None
-
-    def _differences(
-        self, direction: Direction, header: IpHeaderPosition | None, packet: bytes
-    ) -> dict[str, SentFrames]:
-        """Return in what *packet* differs from the frames of *direction* that are like it."""
-        return {item.differs(packet): item for item in self._sent[direction] if item.is_kin(header, packet)}
 
     def _wrong_on_the_way(
         self, direction: Direction, sent: SentFrames, frame: bytes, header: IpHeaderPosition | None
