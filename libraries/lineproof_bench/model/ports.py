@@ -76,7 +76,7 @@ class KeptFrames:
     def take(self, port: int) -> tuple[CapturedFrame, ...]:
         """Return those kept since the last call, in the order in which they came."""
         # from the last one on: frames that are not kept are not made either
-        last_first = merge(*(row.data(self.limit) for row in self._rows[::-1]), key=lambda frame: -frame[0])
+        last_first = merge(*(row.data(self.limit) for row in self._rows[::-1]), key=itemgetter(0), reverse=True)
         kept = list(islice(last_first, self.limit))[::-1]
         self._rows.clear()
         # those of a stream leave in their order, whichever ring of the router they waited in

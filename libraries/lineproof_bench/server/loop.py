@@ -153,9 +153,7 @@ class TrexServer:
         return frames
 
     def _received(self) -> list[bytes]:
-        with contextlib.suppress(zmq.Again):
-            return self._rpc.recv_multipart(zmq.NOBLOCK)
-        return []
+        return self._rpc.recv_multipart() if self._rpc.poll(0) else []
 
 
 THIEF_SESSION = 2**32

@@ -6,7 +6,6 @@ if its request was, unless that is damaged. The reply to a batch of one call is 
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import struct
@@ -15,6 +14,8 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+from pydantic_core import to_json
 
 from lineproof.generators.trex.client.sockets import MAGIC, plain_bytes
 from lineproof.json_text import parse_json
@@ -130,7 +131,6 @@ else be ms apart."""
 
 Method = Callable[[Params], Any]
 log = logging.getLogger("lineproof.server")
-_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def zip_message(data: bytes) -> bytes:
@@ -139,8 +139,8 @@ def zip_message(data: bytes) -> bytes:
 
 
 def encode(data: Any) -> bytes:
-    """Return *data* as compact JSON. NaN and infinities are not JSON and raise ValueError."""
-    return _JSON.encode(data).encode()
+    """Return *data* as compact JSON, in which NaN and infinities are null."""
+    return to_json(data, inf_nan_mode="null")
 
 
 def _error_reply(error: RpcError, number: str | int | None = None) -> dict[str, Any]:

@@ -9,7 +9,6 @@ process group. Newer clients fetch the same events with ``get_async_events``, nu
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -80,9 +79,8 @@ class Publisher:
         Without this the 0.3 client repeats its first ``publish_now`` only after 100 ms.
         """
         new = False
-        with contextlib.suppress(zmq.Again):
-            while frames := self._socket.recv_multipart(zmq.NOBLOCK):
-                new = new or frames[0] == ALL_TOPICS
+        while self._socket.poll(0):
+            new |= self._socket.recv_multipart()[0] == ALL_TOPICS
         if new and self._barrier and time.monotonic() - self._barrier[0] < REPEAT_WITHIN:
             self._send(self._barrier[1])
 
