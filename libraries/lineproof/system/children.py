@@ -92,7 +92,7 @@ class Child(subprocess.Popen[bytes]):
     def __init__(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | Path = "/", **options: Any
     ) -> None:
-        self._received = b""
+        self._received = [b""]
         options = {"stdin": PIPE, "stdout": PIPE, **options}
         env = environment() if env is None else env
         super().__init__(list(argv), env=env, cwd=cwd, start_new_session=True, **options)
@@ -107,7 +107,7 @@ class Child(subprocess.Popen[bytes]):
     def line(self, limit: float) -> bytes:
         """Return the next line that it writes. Raises TimeoutError after *limit* s, EOFError at its end."""
         until = time.monotonic() + limit
-        while b"\n" not in self._received:
+        while b"\n" not in self._received[-1]:
             if self.stdout is None or self.stdout.closed:
                 raise EOFError
             poll = select.poll()
@@ -116,8 +116,9 @@ class Child(subprocess.Popen[bytes]):
                 raise TimeoutError
             if not (received := os.read(self.stdout.fileno(), 1 << 20)):
                 raise EOFError
-            self._received += received
-        line, _, self._received = self._received.partition(b"\n")
+            self._received.append(received)
+        line, _, rest = b"".join(self._received).partition(b"\n")
+        self._received = [rest]
         return line
 
     def ask_end(self) -> None:

@@ -272,6 +272,6 @@ def test_no_frame_breaks_the_reading(data: bytes, question: Question) -> None:
 
 
 def test_two_machines_with_one_address_are_refused() -> None:
-    frames = [(0, arp_reply(mac)) for mac in (ROUTER, OTHER)]
+    frames = [(0, base64.b64encode(arp_reply(mac)).decode()) for mac in (ROUTER, OTHER)]
     with pytest.raises(Refusal, match=f"{ROUTER} and {OTHER} both answer for 100.65.1.1"):
         find_next_hops(lambda *_, **__: {}, lambda: frames, [ARP], lambda: None)

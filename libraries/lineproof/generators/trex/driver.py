@@ -11,6 +11,7 @@ import json
 import math
 import os
 import time
+from binascii import a2b_base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -258,14 +259,21 @@ class TrexGenerator(Generator):
         outcome = self._outcome(counts, load, duration, trial.rates)
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
-        frames = {port: tuple(map(bytes.fromhex, rows)) for port, rows in counts.frames.items()}
+        frames = {port: self._frames(kept) for port, kept in counts.frames.items()}
         return replace(outcome, readings={**outcome.readings, **readings}, frames=frames)
+
+    def _frames(self, kept: Sequence[str]) -> tuple[bytes, ...]:
+        """Return the frames *kept*, which the client's process does not read. Raises TestbedError."""
+        try:
+            return tuple(map(a2b_base64, kept))
+        except ValueError as error:
+            raise TestbedError(f"{self.settings.address} sent a captured frame that is not base64: {error}") from error
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
         """See :meth:`..base.Generator.idle`. Raises TestbedError."""
         wall = seconds / self.settings.clock_speed
         heard = self._ask("idle", CALL_LIMIT + wall, seconds=wall, keep=keep).items()
-        kept = {port: tuple(map(bytes.fromhex, one["kept"])) for port, one in heard}
+        kept = {port: self._frames(one["kept"]) for port, one in heard}
         return {port: Heard(one["frames"], kept[port], one["group_frames"], one["total"]) for port, one in heard}
 
     def burst(self, frames: int, pps: float) -> Outcome:

@@ -17,7 +17,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -80,7 +79,7 @@ class ClientService:
                 self._say(error={"kind": kind, "message": text})
 
     def _say(self, **content: Any) -> None:
-        text = json.dumps({"id": self._number, **content}, allow_nan=False, default=asdict)
+        text = json.dumps({"id": self._number, **content}, allow_nan=False, default=vars)
         with contextlib.suppress(BrokenPipeError):  # if the driver is gone, the end of standard input follows
             print(text, file=self._output, flush=True)
 

@@ -19,7 +19,7 @@ POLL_INTERVAL = 0.05
 MOST_KEPT = 200
 """Frames that the capture keeps between two looks."""
 
-Fetch = Callable[[], list[tuple[int, bytes]]]
+Fetch = Callable[[], list[tuple[int, str]]]
 """Gets the frames of a capture since the last time, in their order, each with its port."""
 
 CAPTURE_FILTER = "arp or ip6 or vlan"
@@ -139,7 +139,7 @@ def find_next_hops(
         while time.monotonic() < limit:
             check_cancelled()
             for question, (port, frame) in product(silent, fetch()):
-                mac = question.answer(frame) if port == question.port else ""
+                mac = question.answer(base64.b64decode(frame)) if port == question.port else ""
                 if mac and macs.setdefault(question.port, mac) != mac:
                     both = f"{macs[question.port]} and {mac} both answer for {question}"
                     raise Refusal("refused", f"{both}; expected one machine with that address")

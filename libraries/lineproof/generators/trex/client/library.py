@@ -336,9 +336,9 @@ class ClientLibrary(ABC):
             with contextlib.suppress(Exception):
                 self._leave_service_mode(ports)
 
-    def _captured(self, number: int, limit: int) -> list[tuple[int, bytes]]:
+    def _captured(self, number: int, limit: int) -> list[tuple[int, str]]:
         kept = self.ask("capture", command="fetch", capture_id=number, pkt_limit=limit, snaplen=0)
-        return [(int(row["port"]), base64.b64decode(row["binary"])) for row in kept["pkts"]]
+        return [(int(row["port"]), str(row["binary"])) for row in kept["pkts"]]
 
     def _leave_service_mode(self, ports: Sequence[int]) -> None:
         """End service mode, and before it what keeps it on: these ports' own captures, and queues. Raises Refusal."""

@@ -422,9 +422,9 @@ OfCards = Mapping[int, Mapping[str, int]]
 """The cards' own counters, by port."""
 
 
-def _by_port(frames: Sequence[tuple[int, bytes]], ports: Sequence[int], keep: int) -> dict[int, list[str]]:
-    """Return the last *keep* of *frames* of each of *ports*, in hexadecimal digits."""
-    return {port: [frame.hex() for at, frame in frames if at == port][-keep:] for port in ports}
+def _by_port(frames: Sequence[tuple[int, str]], ports: Sequence[int], keep: int) -> dict[int, list[str]]:
+    """Return the last *keep* of *frames* of each of *ports*."""
+    return {port: [frame for at, frame in frames if at == port][-keep:] for port in ports}
 
 
 def _grown(before: OfCards, after: OfCards) -> dict[int, dict[str, int]]:

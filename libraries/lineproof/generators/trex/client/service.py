@@ -94,7 +94,7 @@ class TrialRequest:
         return [number for numbers in self.groups.values() for number in numbers]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CounterReading:
     """The totals by port, read from ``earliest`` to ``latest`` (s, the server's clock)."""
 
@@ -129,7 +129,7 @@ class CounterReading:
         return replace(self, ports=grown)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoadChange:
     """A change of the load: the readings on both sides, and ``samples`` after it. Times: s of the monotonic clock."""
 
@@ -142,7 +142,7 @@ class LoadChange:
     samples: Sequence[CounterReading]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrialCounts:
     """The counts of a trial. Times are s of the server's clock, unless stated otherwise."""
 
@@ -178,5 +178,5 @@ class TrialCounts:
     latency: Sequence[Mapping[str, Any]] = ()
     """:func:`.running_traffic.group_counts` of those directions all of whose packet groups are reported."""
     frames: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    """The last frames of each receiving port, in hexadecimal digits."""
+    """The last frames of each receiving port, in base64 as the server sends them."""
     change: LoadChange | None = None
