@@ -15,7 +15,7 @@ import pytest
 from pydantic import ValidationError
 
 import lineproof
-from lineproof.config import Config, did_you_mean, explain_error, load_config, read_yaml
+from lineproof.config import Config, explain_error, load_config, read_yaml
 from lineproof.core.goal import Goal
 from lineproof.errors import ConfigError
 from lineproof.platforms import named_file
@@ -159,7 +159,3 @@ def test_the_page_of_goal_files_has_every_key_with_its_default():
             assert documented[key] == "needed", key
         elif field.default not in (None, {}, ()):
             assert float(documented[key]) == field.default, key
-
-
-def test_a_word_that_ends_with_a_known_one_is_taken_for_it() -> None:
-    assert did_you_mean("netmask", ["network_mask", "mask"]) == "did you mean 'mask'? "

@@ -125,20 +125,9 @@ def test_a_control_character_is_shown_by_its_number(character: str) -> None:
     assert found == f"eth{character.encode('unicode_escape').decode()}0" and found.isascii()
 
 
-@pytest.mark.parametrize(
-    "text", ["", "ge-0/0/0 µs ≥ 95 % “lab” 日本 é", "a\tb\n", "\u00a0000\u202f000\u2009s", "\\x1b"]
-)
-def test_ordinary_text_stays(text: str) -> None:
-    assert visible(text) == text
-
-
 @pytest.mark.parametrize("kind", [ConfigError, SentenceError, TestbedError, Inconclusive, SlaFailure])
 def test_no_error_has_control_characters(kind: Any) -> None:
     assert str(kind("eth0\x1b[2J\u202e says \x07")) == r"eth0\x1b[2J\u202e says \x07"
-
-
-def test_a_file_with_an_odd_name_is_named() -> None:
-    assert str(ConfigError("is wrong", "a\x1b]0;x\x07.yaml", 3)) == r"a\x1b]0;x\x07.yaml:3: is wrong"
 
 
 @given(

@@ -15,7 +15,6 @@ from lineproof.ceilings import (
     Card,
     OwnLatency,
     PublishedLimits,
-    Watch,
     choose_card,
     own_latency,
     read_calibration,
@@ -24,7 +23,7 @@ from lineproof.ceilings import (
 from lineproof.core.doubts import USABLE_SHARE
 from lineproof.core.latency import LatencyCount
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import Fault, Load, Outcome, Problem
+from lineproof.core.trial import Load, Outcome
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.generators.base import GeneratorPort
 from lineproof.procedures.calibrate import SEARCH_WIDTH, find_ceiling
@@ -35,7 +34,6 @@ from support.ceilings import (
     CARDS,
     CATALOGUE,
     FAILING,
-    GOAL,
     LINE,
     LINK,
     NOW,
@@ -219,25 +217,6 @@ def test_the_ceiling_is_found_within_the_width(sends: float, receives: float, di
     assert len(loop.asked) <= 40
 
 
-def test_one_trial_without_loss_is_not_enough():
-    class Lucky(PureRouter):
-        def __call__(self, load: Load, duration: float) -> Outcome:
-            self.capacity = LINE if not self.asked else LINE / 2
-            return super().__call__(load, duration)
-
-    assert find_ceiling(TrialSeries(Lucky()), LINE)["lossless_pps"] <= LINE / 2 + 1
-
-
-def test_frames_that_the_generator_missed_are_a_ceiling():
-    missed = (Problem(Fault.GENERATOR, "frames missed"),)
-
-    def measure(load: Load, duration: float) -> Outcome:
-        return replace(PureRouter(LINE / 2)(load, duration), problems=missed if load.pps > LINE / 2 else ())
-
-    lossless = find_ceiling(TrialSeries(measure), LINE)["lossless_pps"]
-    assert lossless == pytest.approx(LINE / 2, rel=2 * SEARCH_WIDTH)
-
-
 def test_own_latency_is_of_the_worse_direction():
     slow = LatencyCount(1, 0, 100, 100, 7.0, 30.0, 2.0, {0: 98, 20: 2})
     quick = replace(slow, tx_port=0, rx_port=1, mean=4.0)
@@ -325,22 +304,3 @@ def test_a_ceiling_only_changes_fail_to_inconclusive(sentence: str, offered: flo
     # else frames sent beyond the load may be the lost ones
     if alone is Ruling.FAIL and sentence == FAILING and lost > 0.01 and lossless < 0.99:
         assert (near is Ruling.FAIL) == (round(offered * LINE) <= USABLE_SHARE * lossless * LINE)
-
-
-def watch(load: float = LINE / 2, trials: int = 20, seconds: float = 1.0, lossy: int = 0, most: int = 0) -> Watch:
-    return Watch(goal="standard", load_pps=load, trials=trials, lossy=lossy, most_lost=most, trial_duration=seconds)
-
-
-@pytest.mark.parametrize(
-    ("watched", "is_clean"),
-    [
-        (None, False),
-        (watch(), True),
-        (watch(trials=10), False),  # less than 1 / risk
-        (watch(trials=2, seconds=10.0), True),
-        (watch(load=0.4 * LINE), False),  # at a lower load than the sentence's
-        (watch(lossy=1, most=3), False),
-    ],
-)
-def test_a_generator_is_clean_where_it_was_watched_for_long_enough(watched: Watch | None, is_clean: bool):
-    assert promise(FAILING, measured_limits(ceiling(watched=watched))).own.is_clean(GOAL.risk) is is_clean

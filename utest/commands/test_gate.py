@@ -302,16 +302,6 @@ def test_equal_runs_are_called_worse_in_less_than_one_of_twenty_pairs():
         assert sum(Proven.WORSE in proven or Proven.BETTER in proven for proven in states) <= most
 
 
-def test_a_real_regression_is_found_among_many_equal_sentences():
-    equal = [(row(FORWARDS, tuple(around(5e6, n))), row(FORWARDS, tuple(around(5e6, 50 + n)))) for n in range(20)]
-    slower = row(FORWARDS, tuple(around(5e6, 99))), row(FORWARDS, tuple(around(4.9e6, 98)))
-    sentences = compared(*equal, slower)
-    assert [sentence.state for sentence in sentences] == [Proven.NOTHING_PROVEN] * 20 + [Proven.WORSE]
-    # what is shown agrees with what is decided
-    assert all(sentence.change is not None and sentence.change.high is not None for sentence in sentences)
-    assert sentences[-1].change.high < -0.01 and sentences[-1].change.confidence == pytest.approx(1 - 0.05 / 21)
-
-
 def test_a_run_that_goes_on_with_its_baseline_is_not_compared_by_the_same_trials():
     both = row(FORWARDS, tuple(around(5e6, 1)))
     (sentence,) = compared((both, both), runs={both.record.run: 20})
@@ -346,15 +336,3 @@ def test_the_same_words_with_another_meaning_are_not_compared():
     for change in ({"mean_size": 128.0}, {"link_bps": 25e9}, other, {"load_pps": 1e6}, promised(LOAD)):
         new = replace(old, record=replace(old.record, **change))
         assert state(old, new) is Proven.NOT_COMPARED
-
-
-def test_runs_of_several_suites_are_paired_by_suite(tmp_path: Path):
-    def run(name: str, suite: str):
-        return read_run(made_run(tmp_path, name, Sentence(LOAD), suite=suite))
-
-    one, two, three, four = run("1", "A"), run("2", "B"), run("3", "B"), run("4", "C")
-    comparison = gate([three, four], [one, two], ComparisonRule())
-    assert [(pair.before, pair.after) for pair in comparison.pairs] == [(two, three), (None, four)]
-    assert [problem[-6:] for problem in comparison.problems] == ["'A': 1", "'C': 4"]
-    (pair,) = gate([four], [one], ComparisonRule()).pairs
-    assert pair.before is one  # the only ones: Robot names a suite by how it was called

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,21 +10,15 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.deciding import Asked
-from lineproof.core.goal import read_goal
 from lineproof.core.ledger import Ledger, ledger_without_router, lost_at_router, make_ledger
-from lineproof.core.quantity import Reason
-from lineproof.core.rule import Ruling
-from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Cause, InterfaceCounters, Role, Stage, Telemetry, risen
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
-from lineproof.core.verdict import Verdict, where_lost
+from lineproof.core.verdict import where_lost
 from lineproof.errors import TestbedError
 from lineproof.evidence.document import Table
 from lineproof.evidence.forms import ledgers_document
 from lineproof.session.judging import MAX_LEDGERS, Bookkeeper
-from support.catalogue import CATALOGUE
 from support.made_testbeds import promised
-from support.model_bench import PROJECT
 
 INTERFACES = {0: "eth1", 1: "eth2"}
 COUNT = st.integers(0, 10**12)
@@ -128,11 +121,6 @@ def test_counts_that_contradict_each_other_show_no_place(
     assert ("lost is not known" not in where_lost(found)) is known is not bool(found.contradiction)
 
 
-def test_frames_that_came_twice_in_one_direction_are_no_fewer_lost_ones_of_the_other() -> None:
-    found = make_ledger([trial((100, 90), (100, 115))], reading(), reading((9, 9), (900, 900)), INTERFACES)
-    assert where_lost(found).startswith("where 10 frames were lost is not known: counters contradict")
-
-
 @pytest.mark.parametrize(("forth", "back"), [(100, None), (100, 0), (100, 100)])
 def test_what_could_not_be_sent_by_the_port_that_frames_enter_is_of_no_certain_direction(
     forth: int, back: int | None
@@ -144,13 +132,6 @@ def test_what_could_not_be_sent_by_the_port_that_frames_enter_is_of_no_certain_d
     assert [drop.label for drop in found.shared] == ["tx_drops at eth1"]
     assert not any(row.drops for row in found.directions)
     assert found.whole.unexplained == (back or 0)
-
-
-def test_a_port_by_which_no_direction_enters_drops_no_frame_of_the_trials() -> None:
-    found = make_ledger(
-        [trial((10, 5))], reading(), reading((10, 0), (0, 5), replace(missed(7), interface="eth2")), INTERFACES
-    )
-    assert not found.drops
 
 
 def test_a_drop_belongs_to_the_direction_of_its_interface_or_is_shared() -> None:
@@ -249,31 +230,8 @@ def test_the_router_is_read_only_after_bad_trials_and_once_at_the_end() -> None:
         assert len(keep(router, outcomes)) == ledgers and router.readings == ledgers + 1
 
 
-def test_a_failed_reading_leaves_its_reason_and_is_not_repeated() -> None:
-    router = CountingRouter(fails=frozenset({2}))
-    found = keep(router, "bbbb")
-    assert [bool(ledger.missing) for ledger in found] == [False, True, True, True]
-    assert "could not be read after trial 2: no answer" in found[1].missing
-    assert router.readings == 3
-
-
 @pytest.mark.parametrize(("rise", "readings", "waits"), [(10, 1, 0), (200, 2, 1)])
 def test_counters_that_lag_are_read_again_once(rise: int, readings: int, waits: int) -> None:
     router, waited = CountingRouter(rise), list[int]()
     keep(router, "b", lambda: waited.append(1))
     assert (router.readings, len(waited)) == (readings, waits)
-
-
-def test_a_fail_quotes_the_ledger_of_its_worst_trial_and_the_trials_it_covers() -> None:
-    router = CountingRouter()
-    ledgers = keep(router, "ggggbb")
-    assert [(ledger.first_trial, ledger.last_trial) for ledger in ledgers] == [(1, 5), (6, 6)]
-    requirement = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE)
-
-    def message(fifth: int, sixth: int) -> str:
-        trials = (trial((100, 100 - fifth), number=5), trial((100, 100 - sixth), number=6))
-        promise = requirement.promise(read_goal(PROJECT.goals, "quick"), Load(5e6), 10e9)
-        return Verdict(requirement, promise, Ruling.FAIL, Reason("lost"), trials, ledgers=ledgers).message
-
-    assert "\n  in trials 1 to 5 together, " in message(10, 9)
-    assert "\n  in trial 6, " in message(10, 11)

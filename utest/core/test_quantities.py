@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import re
-import time
 from dataclasses import replace
 from typing import get_args
 
@@ -13,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.bounds import UNKNOWN, Bounds
-from lineproof.core.deciding import OPEN, ask, shown_by
-from lineproof.core.latency import Resolution
+from lineproof.core.bounds import Bounds
+from lineproof.core.deciding import ask
 from lineproof.core.phrases import percent
 from lineproof.core.quantity import Need, Promise, Quantity, Requirement, Scope
 from lineproof.core.registry import quantities
 from lineproof.core.rule import Ruling
-from lineproof.core.sentence import LONGEST, is_sentence, parse, parse_traffic
+from lineproof.core.sentence import LONGEST, parse, parse_traffic
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.core.trial import (
     DirectionCount,
@@ -30,14 +26,13 @@ from lineproof.core.trial import (
     Problem,
     Trial,
     loss_ratio,
-    unended,
 )
 from lineproof.core.verdict import verdict_of
 from lineproof.errors import SentenceError
 from lineproof.project import Layers
 from lineproof.visible import shortened
 from support.catalogue import CATALOGUE
-from support.made_testbeds import probe_frames, promised, router, verdict_on
+from support.made_testbeds import promised
 from support.made_trials import FRAMES, SENTENCES, Made, Way, ruling_of
 from support.model_bench import PROJECT
 
@@ -90,14 +85,6 @@ def test_times_are_read_in_the_unit_of_their_quantity(
     found = read(f"64b unidirectional {sentence}")
     assert (found.quantity.name, found.duration_sum) == (quantity, seconds)
     assert found.threshold.number == pytest.approx(number)
-
-
-def test_line_rate_is_accepted():
-    for rate in ("unidirectional ≥ 100% line rate", "unidirectional ≥ 14.885 Mpps"):
-        read(f"64b {rate}").check(TEN_GIG)
-    read("64b bidirectional on 2 pairs ≥ 400% line rate in total").check(TEN_GIG)
-    read("64b 1-flow forwards ≥ 5 Mpps at 5 Mpps").check(TEN_GIG)
-    read("64b bidirectional forwards ≥ 9 Mpps in total at 5 Mpps each way").check(TEN_GIG)
 
 
 RATES = st.sampled_from(["% line rate", "kpps", "Mpps", "Gbps L1", "Mbit/s L2"])
@@ -227,19 +214,6 @@ def test_a_number_out_of_its_range_is_named_with_the_range(words: str, expected:
     assert expected in str(caught.value)
 
 
-PIECES = (" ", "1", "1,", "a ", "on 1 pair ", "≥ ", "5 % at ", "each way ", "for 1 s ", "x", "p9", ".", "\t")
-
-
-@pytest.mark.parametrize("around", ["{}", "64b unidirectional ≥ {}", "64b {} ≥ 5 Mpps", "64b ≥ 5 {}Mpps for 1 min"])
-def test_no_repetition_takes_long(around: str):
-    for length, piece in itertools.product((LONGEST - len(around), 100_000), PIECES):
-        text, began = around.format((piece * length)[:length]), time.process_time()
-        is_sentence(text)
-        with contextlib.suppress(SentenceError):
-            read(text)
-        assert time.process_time() - began < 1
-
-
 def test_a_very_long_sentence_is_shown_in_part():
     with pytest.raises(SentenceError, match=f"has 100021 characters; expected at most {LONGEST}") as caught:
         read("64b unidirectional ≥ " + "x" * 100_000)
@@ -271,81 +245,12 @@ def test_its_declaration_is_whole_and_its_example_is_its_sentence(quantity: Quan
 
 
 @every
-def test_a_trial_that_shows_nothing_is_unknown_and_not_zero(quantity: Quantity) -> None:
-    for promise in promises_of(quantity):
-        empty = Outcome(Load(FRAMES), 1.0, 1.0, 0.0, (DirectionCount(0, 1, FRAMES, 0, 0),))
-        trial = Trial(1, empty, (Problem(Fault.COUNTERS, "made up"), Problem(Fault.READING, "made up")), Bounds(1, 1))
-        figures = promise.figures([trial])
-        assert all(not promise.limit.keeps(promise.limit.worse_end(figure)) for figure in figures)
-        assert all(promise.limit.keeps(promise.limit.better_end(figure)) for figure in figures)
-        if quantity.needs - {"load"}:
-            bare = replace(GOOD.trial(), outcome=replace(GOOD.trial().outcome, readings={}, latency=()))
-            assert set(promise.figures([bare])) == {UNKNOWN}
-
-
-@every
-def test_a_trial_in_which_the_run_was_ended_speaks_both_ways(quantity: Quantity) -> None:
-    for promise in promises_of(quantity):
-        assert shown_by(unended(GOOD.trial()), promise) == OPEN
-
-
-@every
-def test_a_sound_router_passes_and_figures_lie_between_two_ends(quantity: Quantity) -> None:
-    for promise in promises_of(quantity):
-        for made in (GOOD, TWO):
-            assert ruling_of(promise, [made] * 60) is Ruling.PASS
-            trials = [made.trial(number) for number in range(1, 4)]
-            for figures in (promise.figures(trials[:1]), promise.figures(trials), promise.figures(trials, 5)):
-                assert len(figures) in (1, len(made.ways)) and all(one.low <= one.high for one in figures)
-
-
-@every
 def test_a_router_that_is_bad_in_every_way_fails(quantity: Quantity) -> None:
     late, lossy = Way(late=600, disorder=600, recovery=(5.0, 6.0), slower=1), Way(lost=40_000, probes_lost=400)
     bad = [Made((way,), watts=900.0, cycles=4000.0, vectors=20.0) for way in (late, lossy, Way(copies=600))]
     for promise in promises_of(quantity):
         if promise.load_pps == FRAMES or quantity.name == "recovers":  # else too little was offered to convict
             assert Ruling.FAIL in {ruling_of(promise, [made] * 60) for made in bad}
-
-
-UNREAD = {
-    "cycles": replace(GOOD, problems=((Fault.COUNTERS, None, (), 0.0),)),
-    "gathers": replace(GOOD, problems=((Fault.COUNTERS, None, (), 0.0),)),
-    "energy": replace(GOOD, watts=float("nan")),
-    "recovers": Made((Way(recovery=(float("nan"), 1.0)),)),
-}
-"""A trial whose figure was not read, of each quantity whose trials together have their median."""
-
-
-@pytest.mark.parametrize("name", UNREAD)
-def test_one_of_nine_trials_that_was_not_read_costs_no_verdict(name: str) -> None:
-    unread, dear = UNREAD[name], replace(TWO, watts=60.0, cycles=900.0, vectors=20.0, ways=(Way(recovery=(5, 6)),))
-    for words in SENTENCES[name]:
-        promise = replace(promised(f"64b unidirectional {words}"), load_pps=FRAMES)
-        assert promise.figures([unread.trial()]) == (UNKNOWN,)
-        for kind, ruling in (GOOD, Ruling.PASS), (dear, Ruling.FAIL):
-            trials = [kind.trial(number) for number in range(1, 9)]
-            assert promise.figures([*trials, unread.trial(9)]) == promise.figures(trials)
-            assert ruling_of(promise, [kind, unread, *[kind] * 58]) is ruling
-
-
-@every
-def test_trials_that_are_alike_have_the_figure_of_one(quantity: Quantity) -> None:
-    for promise in promises_of(quantity):
-        one, many = promise.figures([GOOD.trial(1)]), promise.figures([GOOD.trial(number) for number in range(1, 9)])
-        # that of a sample is known better from more of it
-        assert all(a.low <= b.high + 1e-9 and b.low <= a.high + 1e-9 for a, b in zip(one, many, strict=True))
-
-
-@every
-def test_perfect_trials_mend_a_figure_and_never_make_it_worse(quantity: Quantity) -> None:
-    worst = Made((Way(lost=3000, late=600, probes_lost=10, disorder=40, backlog=5000, recovery=(2.5, 2.6)),))
-    for promise in promises_of(quantity):
-        limit, trials = promise.limit, [worst.trial(1), worst.trial(2)]
-        sign = -1 if limit.at_least else 1
-        few, some, many = (promise.figures(trials, perfect)[0] for perfect in (1, 5, 58))
-        for end in (limit.better_end, limit.worse_end):
-            assert sign * end(few) >= sign * end(some) - 1e-9 and sign * end(some) >= sign * end(many) - 1e-9
 
 
 @every
@@ -389,23 +294,3 @@ def test_a_fail_tells_lost_frames_from_those_that_came_back_changed(words: str, 
     assert f"{changed:,} frames or more came back changed" in summary and re.search("at (most|least)", summary)
     if promise.quantity.judges_loss:
         assert any(f"lost {percent(missing / 10**6)} ({missing:,} of 1,000,000 frames)" in line for line in details)
-
-
-@pytest.mark.parametrize(
-    ("histogram", "counted", "ruling"),
-    [
-        ({10: 1000}, 0, Ruling.PASS),
-        ({10: 950, 1_000_000: 50}, 0, Ruling.INCONCLUSIVE),
-        ({10: 950, 1_000_000: 50}, 50, Ruling.FAIL),
-        # each frame of a hold of 50 ms comes a millisecond sooner than the one before
-        ({10: 950, **dict.fromkeys(range(1000, 51_000, 1000), 1)}, 0, Ruling.PASS),
-    ],
-    ids=["at once", "late, in order", "late, out of order", "held back together"],
-)
-def test_frames_too_late_to_be_in_order_may_be_out_of_it(
-    histogram: dict[int, int], counted: int, ruling: Ruling
-) -> None:
-    probes = replace(probe_frames(histogram, late=counted), resolution=Resolution.THREE_DIGITS)
-    verdict = verdict_on("64b unidirectional reorders ≤ 1% at 1 Mpps", router(probes=probes))
-    assert verdict.ruling is ruling
-    assert ("came so late" in verdict.message) is (ruling is Ruling.INCONCLUSIVE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from itertools import pairwise, product
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,12 +18,10 @@ from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.evidence import chart
 from lineproof.evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
-from lineproof.evidence.pictures import plot_name, sentence_plot, workers_plot
-from support.evidence_builders import SECOND, one_trial, requirement_record, words
+from lineproof.evidence.pictures import plot_name, sentence_plot
+from support.evidence_builders import SECOND, requirement_record, words
 from support.made_trials import SENTENCES, Made, Way
 
-FLAP = (Problem(Fault.LINK_DOWN, "port 1"),)
-HATCHED = 'fill="url(#'
 BOX = re.compile(r'height="([\d.]+)" fill="([^"]+)"')
 
 
@@ -45,23 +42,6 @@ def test_each_quantity_draws_its_trials_its_promise_and_nothing_of_none(quantity
         aside = picture(sentence, *(Made((Way(),), ((Fault.COUNTERS, None, (), 0.0),)).trial(n) for n in (1, 2)))
         assert "set aside" in words(aside)
         assert "nothing was measured" in words(picture(sentence))
-
-
-def test_the_work_of_the_busiest_workers_is_a_line_each_over_the_trials() -> None:
-    frames: list[dict[str, Any]] = [{f"worker_pps.vpp_wk_{n}": 1e6 * n for n in range(9)}] * 2
-    shown = words(workers_plot([one_trial(number, **read) for number, read in enumerate(frames, 1)], "workers", True))
-    assert (
-        "the 6 busiest of 9" in shown
-        and "frames taken [Mpps]" in shown
-        and "vpp_wk_8" in shown
-        and "vpp_wk_2" not in shown
-        and "SIMULATED" in shown
-    )
-    busy: list[dict[str, Any]] = [{"worker_busy.CPU 0": share} for share in (0.5, 1.02)]
-    shown = words(workers_plot([one_trial(number, **read) for number, read in enumerate(busy, 1)], "workers"))
-    assert "busy [%]" in shown and "CPU 0" in shown
-    # a single reading is no course
-    assert workers_plot([one_trial(1, **frames[0]), one_trial(2)], "workers") == ""
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
@@ -91,37 +71,7 @@ def test_frames_that_came_back_changed_are_no_small_loss(asked: str) -> None:
     assert heights["#2c6fa6"] < 0.01 * heights[f"url(#hatch-45-{chart.CHANGED.colour[1:]})"]
 
 
-@pytest.mark.parametrize("asked", ["loses ≤ 20 % at 1 Mpps", "≥ 1 kpps", "forwards ≥ 1 kpps"])
-def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(asked: str) -> None:
-    sentence = f"64b unidirectional {asked}"
-    good = [one_trial(number, lost=100_000) for number in (1, 2)]
-    counts = (DirectionCount(0, 1, 10**9, 10**9, 5 * 10**8),)
-    wild = Trial(3, Outcome(Load(1e9), 1.0, 1.0, 0.0, counts), FLAP, SECOND)
-    scale = re.compile(r'<text x="73.00"[^>]*>([^<]*)</text>')
-    assert scale.findall(picture(sentence, *good, wild)) == scale.findall(picture(sentence, *good)) != []
-    assert f"{HATCHED}hatch-45-" in picture(sentence, *good, wild)
-
-
-@pytest.mark.parametrize("asked", ["≥ 1 Mpps", "forwards ≥ 1 Mpps at 1 Mpps", "latency p99 ≤ 50 µs at 1 Mpps"])
-def test_of_what_was_not_decided_both_ends_are_drawn_and_no_bar(asked: str) -> None:
-    record = requirement_record(sentence=f"64b unidirectional {asked}", verdict="INCONCLUSIVE")
-    svg = sentence_plot(record, [one_trial(1, FLAP)], "a title")
-    assert "between both ends" in words(svg) and not {area.colour for area in AREAS} & {
-        box[1] for box in BOX.findall(svg)
-    }
-
-
 # -- latency and recovery ----------------------------------------------------------------------------------------------
-
-
-def test_frames_beyond_the_limit_and_lost_ones_are_hatched() -> None:
-    sentence = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
-    assert HATCHED not in picture(sentence, one_trial(1))
-    svg = picture(sentence, one_trial(1, late=7), one_trial(2, FLAP, late=9))
-    assert f"{HATCHED}hatch45-" in svg and " 7 | " in words(svg)
-    assert "1 of 2 trials not shown" in words(svg) and "p99 ≤ 50 µs" in words(svg)
-    later = picture(sentence.replace("latency", "pdv"), one_trial(1))
-    assert "≤ 50 µs later than the fastest frame" in words(later)
 
 
 # -- kinds of pictures
@@ -154,22 +104,6 @@ def test_a_picture_says_what_it_shows_as_text_whatever_is_in_a_name() -> None:
     assert "<script>alert(" in words(svg) and "<script>alert(" in (ElementTree.fromstring(svg)[0].text or "")
 
 
-@pytest.mark.parametrize(("columns_of", "of"), list(product((1, 2, 5, 30), (1, 2, 4))))
-def test_what_is_written_on_bars_does_not_overlap(columns_of: int, of: int) -> None:
-    plot = Chart("a name", columns("trial", [str(number) for number in range(columns_of)]), linear("rate", 10.0), False)
-    for column, number in product(range(columns_of), range(of)):
-        plot.label(plot.beside(column, number, of), 5.0, "6.22 Mpps (−56 %)", of)
-    centres = [float(x) for x in re.findall(r'<text x="([\d.]+)"[^>]*>6.22 Mpps', plot.svg())]
-    wide = chart.text_width("6.22 Mpps (−56 %)", chart._LABEL_SIZE)
-    assert all(right - left >= wide for left, right in pairwise(centres))
-    assert centres or columns_of * of > 4, "there is room for them"
-
-
-def test_a_bar_is_as_long_as_its_figure() -> None:
-    heights = [float(height) for height in re.findall(rf'height="([\d.]+)" fill="{AREAS[0].colour}"', drawn())]
-    assert heights[0] == pytest.approx(0.3 * chart._HEIGHT, abs=0.01) and heights[1] == pytest.approx(2 * heights[0])
-
-
 def test_bars_that_lie_have_their_names_beside_them() -> None:
     svg = drawn("a name as long as the picture is wide " * 9, is_level=True)
     assert "a name as long" in words(svg) and "…" in words(svg)
@@ -183,8 +117,3 @@ def test_an_axis_has_a_few_round_numbers_and_says_them_exactly(end: float) -> No
     assert end - values[1] < values[-1] * (1 + 1e-9) and values[-1] <= end * (1 + 1e-9)
     assert [float(text) for text in texts] == pytest.approx(values)
     assert f"{values[1]:e}"[0] in "125" and set(f"{values[1]:e}"[1:].split("e")[0]) <= {".", "0"}
-
-
-def test_rates_have_a_prefix() -> None:
-    asked = (("pps", 5e6), ("pps", 50), ("bit/s L1", 5e9), ("µs", 5e6))
-    assert [chart.scaled("x", *one).name[3:-1] for one in asked] == ["Mpps", "pps", "Gbit/s L1", "µs"]

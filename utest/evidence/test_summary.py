@@ -20,13 +20,9 @@ from markdown_it import MarkdownIt
 
 from lineproof.commands.main import main
 from lineproof.commands.summary import FORMATS
-from lineproof.core.doubts import OwnPart
 from lineproof.core.ledger import DirectionAccount, Drop, Ledger
-from lineproof.core.registry import quantities
-from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Stage
-from lineproof.core.traffic.catalogue import Catalogue
-from lineproof.core.trial import DirectionCount, Fault, Load, Problem, Trial
+from lineproof.core.trial import DirectionCount, Fault, Problem, Trial
 from lineproof.core.under_load import QueueLoad, UnderLoad, Why
 from lineproof.evidence.document import (
     Cell,
@@ -50,7 +46,7 @@ from lineproof.evidence.document import (
 )
 from lineproof.evidence.forms import trials_document
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import MarginRecord, RequirementRecord
+from lineproof.evidence.records import MarginRecord
 from lineproof.evidence.report import WORKERS, report, sentence_document, write_report
 from lineproof.evidence.run import RecordedRun, RunFolder, read_run
 from lineproof.evidence.summary import (
@@ -62,7 +58,6 @@ from lineproof.evidence.summary import (
     measured,
     next_command,
     sentence_rows,
-    side_by_side,
     summary,
     summary_of,
 )
@@ -78,7 +73,6 @@ from support.evidence_builders import (
     trial_record,
 )
 from support.made_runs import FORWARDS, LOAD, Sentence, made_run
-from support.paths import VARIABLES
 from support.study_builders import measurements, study_of
 
 
@@ -183,15 +177,6 @@ def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(
     elements = Elements(page)
     assert elements.addresses == {"#r0-1", "#r0-2", "#r0-3"}
     assert not elements.found & {"script", "link", "img", "iframe"}
-
-
-def test_sentences_of_several_runs_are_side_by_side(tmp_path: Path) -> None:
-    runs = ExecutionSummary(tuple(summarise(made_run(tmp_path, name, Sentence(LOAD))) for name in ("a", "b")))
-    (shared,) = side_by_side(runs.runs)
-    (table,) = shared.parts
-    assert isinstance(table, Table)
-    assert [column.name for column in table.columns] == ["promised", "a", "b"]
-    assert "Side by side" in report(runs) and not side_by_side(runs.runs[:1])
 
 
 # -- the same words wherever text is somebody else's: in every part of which documents are made, and in the report
@@ -427,35 +412,6 @@ def test_a_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: s
     found = measured(record.promise, one_trial(1, lost=10_000, power_watts=19.0))
     assert record.requirement.demand == words
     assert found == pytest.approx(figure, rel=1e-3)
-
-
-@pytest.mark.parametrize("sentence", [f"64b unidirectional {quantity.example}" for quantity in quantities().values()])
-def test_the_promise_of_a_record_is_the_one_that_was_judged(sentence: str) -> None:
-    """Each quantity, also after the record was written and read."""
-    requirement = parse(sentence, Catalogue.read(VARIABLES / "profiles"))
-    load = requirement.quantity.load(requirement, LINK, Load(LINK / 672))
-    own = OwnPart(lossless_pps=5e6, received_pps=6e6)
-    promise = requirement.promise(QUICK, load, LINK, own)
-    record = requirement_record(sentence=sentence, own_part=own)
-    again = RequirementRecord.from_json(json.dumps(record.to_json()).encode()).promise
-    assert again == promise
-
-
-@pytest.mark.parametrize("sample", [(-2e-3, -1e-3), (1e-3, 2e-3), (-1e-3, 2e-3), (0.0, 2e-3)])
-def test_an_interval_holds_its_mean_and_goes_no_further_below_zero(sample: tuple[float, ...]) -> None:
-    """Student's t of two figures far apart would: nothing is forwarded at less than 0 frames/s."""
-    record = requirement_record(sentence="64b unidirectional costs ≤ 1 µJ/packet above idle at 1 Mpps")
-    mean = SentenceRow(record, sample, 0.0).measured
-    assert mean is not None and mean.low is not None and mean.high is not None
-    assert mean.low <= mean.estimate <= mean.high
-    assert mean.low >= 0 or mean.estimate < 0
-
-
-def test_trials_that_do_not_count_are_set_aside() -> None:
-    spoilt = one_trial(2, (Problem(Fault.LINK_DOWN, "port 1"),), lost=999_995)
-    bounded = one_trial(3, (Problem(Fault.COPIES, "port 0 to 1", 900.0),), lost=100)
-    row = sentence_row("64b unidirectional forwards ≥ 500 kpps", one_trial(1), spoilt, bounded)
-    assert row.sample == (10**6, 10**6 - 1000) and row.set_aside == 1
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,11 @@ import pytest
 
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.inputs import input_files
-from lineproof.generators import kinds
 from lineproof.generators.base import Method
-from lineproof.generators.kinds import generator_kind, known_kinds, refusal
+from lineproof.generators.kinds import generator_kind, refusal
 from lineproof.project import Project
 from lineproof.session.plan import Plan
-from lineproof.testbed.settings import HardwareSettings, NetnsSettings, TrexGeneratorSettings, read_testbed
+from lineproof.testbed.settings import HardwareSettings, NetnsSettings, read_testbed
 from support.paths import ROOT
 
 PROGRAMS = Project(ROOT).programs
@@ -56,13 +55,6 @@ def lab(folder: Path, generator: str, kind: str = "hardware") -> Path:
     router = "router: {address: 192.0.2.2, user: admin, key: id}\n" if kind == "hardware" else ""
     (folder / "lab.yaml").write_text(f"testbed: lab\nkind: {kind}\ngenerator:{generator}{router}")
     return folder
-
-
-def test_trex_is_the_default_and_there_without_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "entry_points", lambda group: ())
-    found = read_testbed(lab(tmp_path, "\n  address: 192.0.2.1\n"), "lab")
-    assert isinstance(found, HardwareSettings) and isinstance(found.trex, TrexGeneratorSettings)
-    assert list(known_kinds(PROGRAMS)) == ["iperf3", "pkt-gen", "trafgen", "trex"]
 
 
 @pytest.mark.usefixtures("other_distribution")

@@ -11,7 +11,7 @@ from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.core.traffic.profiles import OWN_ADDRESSES, AddressRange, Flows, FrameClass, Profile
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import Stream, burst_streams, frame_bytes, probe_groups, profile_streams
-from lineproof_bench.model.routing import Flow, flow_of, spread
+from lineproof_bench.model.routing import Flow, spread
 from support.catalogue import CATALOGUE
 from support.model_bench import traffic
 
@@ -52,12 +52,6 @@ def test_probe_frames_of_the_sizes_are_spread_over_the_trial() -> None:
     assert all(item.gap < 1e6 / item.pps for item in probes)
     moments = sorted(item.gap + number * 1e6 / item.pps for item in probes for number in range(round(item.pps)))
     assert min(later - earlier for earlier, later in pairwise(moments)) > 100
-
-
-def test_no_two_ports_or_sizes_have_the_same_packet_group() -> None:
-    imix = CATALOGUE.profile(["imix"])
-    groups = [number for port in range(256) for number in probe_groups(imix, Direction(port, port ^ 1))]
-    assert len(set(groups)) == len(groups) == 3 * 256 and max(groups) < 1 << 16
 
 
 def test_a_frame_too_small_for_its_headers_is_refused() -> None:
@@ -143,15 +137,6 @@ def test_bytes_and_checksum_of_a_tcp_frame() -> None:
     pseudo = frame[26:34] + struct.pack("!HH", 6, len(frame) - 34)
     assert ipv4_checksum(pseudo + frame[34:]) == 0
     assert frame[46:48] == digits("5010") and frame[54:] == b"x" * 6
-
-
-def test_the_second_direction_of_labels_and_ipv6() -> None:
-    [ahead], [back] = of("128b mpls2 ipv6 1-flow"), of("128b mpls2 ipv6 1-flow", BACK)
-    first, second = flow_of(bytes.fromhex(ahead.frame)), flow_of(bytes.fromhex(back.frame))
-    assert first and second
-    assert (first.labels, second.labels) == ((100, 101), (200, 201))
-    # the addresses are swapped, and the ports are not
-    assert first.hashed == second.hashed[16:32] + second.hashed[:16] + second.hashed[32:]
 
 
 @pytest.mark.parametrize("headers", ["", "vlan", "qinq", "mpls", "mpls2", "ipv6", "tcp", "ipv6 mpls2 tcp"])

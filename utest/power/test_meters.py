@@ -108,18 +108,6 @@ def test_a_command_that_prints_wrong_is_one_sentence(keys: dict[str, Any], print
 # -- a file
 
 
-def test_a_line_counts_once_and_only_if_its_time_is_not_before(tmp_path: Path) -> None:
-    file = tmp_path / "power.csv"
-    file.write_text(f"{NOW},1\n", encoding="ascii")
-    watts = begun({"kind": "csv", "file": file})
-    found = [watts()]
-    for line in (f"{NOW - 0.1},2\n", f"{NOW + 0.1},3\n", "", f"{NOW + 0.1},4\n", f"{NOW + 0.2},5\n", f"{NOW + 0.3},6"):
-        with file.open("a", encoding="ascii") as lines:
-            lines.write(line)
-        found.append(watts())
-    assert found == [None, None, 3.0, None, None, 5.0, None]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -161,10 +149,3 @@ def test_the_documents_show_a_file_that_is_read(tmp_path: Path) -> None:
 
 
 # -- the keys
-
-
-@pytest.mark.parametrize(
-    ("keys", "seconds"), [({}, 2), ({"interval": 3}, 3), ({"interval": 5, "settle": 4}, 5), ({"settle": 4}, 4)]
-)
-def test_a_figure_settles_for_an_interval_at_least(keys: dict[str, Any], seconds: float) -> None:
-    assert SETTINGS.validate_python({"accuracy": 1, "kind": "csv", "file": "x", **keys}).settling == seconds

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.bounds import Bounds
-from lineproof.core.latency import LatencyCount
 from lineproof.errors import SentenceError
 from lineproof.procedures.latency import LATENCY_UNDER_LOAD
 from lineproof.procedures.ramp import BEHIND, RAMP
 from lineproof.procedures.search import SEARCH
-from lineproof.procedures.send import SENDING
-from support.pure_router import LINE, ONE_WAY, PureRouter, prepared, run_on
+from support.pure_router import LINE, ONE_WAY, PureRouter, run_on
 
 
 def ramp(router, words=ONE_WAY, steps=50, step=1.0, warm_up=2.0, hold=3.0):
@@ -42,22 +37,10 @@ def test_saturation_is_the_first_step_beyond_the_capacity(capacity):
     assert found.loss_ratio > BEHIND
 
 
-def test_single_lossy_step_is_no_saturation():
-    # a buffer that overflowed once, in the tenth of the steps
-    frames_lost = PureRouter(LINE, burst=frozenset({12}))
-    assert ramp(frames_lost).saturation is None
-
-
 def test_a_router_whose_queues_grow_is_behind_though_nothing_is_lost():
     # the queue takes in 59 ms of the rate, so that each trial of a second loses nothing up to 5.4 Mpps
     found = ramp(PureRouter(5.1e6, buffer=300_000, counts_held=True))
     assert found.saturation.load.pps == pytest.approx(18 / 50 * LINE) and found.saturation.loss_ratio == 0
-
-
-def test_ceiling_of_a_slow_generator_is_named_and_its_steps_kept():
-    result = ramp(PureRouter(LINE, ceiling=0.8 * LINE))
-    assert not result.ended and result.saturation is None
-    assert result.ceiling_pps == pytest.approx(0.8 * LINE, rel=1e-6)
 
 
 def test_loadtest_json_has_all_that_the_visualiser_reads():
@@ -89,11 +72,6 @@ def test_each_second_of_the_loadtest_json_is_the_step_in_the_middle_of_it():
     assert tx_utils == pytest.approx([25, 50, 50, 75, 100, 100], rel=1e-5)
 
 
-def test_the_worse_direction_counts():
-    result = ramp(PureRouter(10e6, weaker=0.5), "64b bidirectional")
-    assert result.saturation.forwarded_pps == pytest.approx(5e6, rel=1e-5)
-
-
 WORDS = "64b bidirectional"
 
 
@@ -104,59 +82,6 @@ def measured(router, **terms):
     return found, LATENCY_UNDER_LOAD.measure(run, WORDS, found, **terms)
 
 
-@pytest.mark.parametrize("ratio", ["PDR", "NDR"])
-def test_probes_are_sent_alone_and_at_a_tenth_half_and_nine_tenths(ratio):
-    router = PureRouter()
-    found, result = measured(router, ratio=ratio)
-    lower = found[ratio].lower.pps
-    assert router.asked == [(1001, 10), *((pytest.approx(share * lower), 10) for share in (0.1, 0.5, 0.9))]
-    points = [(point["share"], point["direction"]) for point in result.figures["points"]]
-    assert points[:3] == [(0, "0 → 1"), (0, "1 → 0"), (0.1, "0 → 1")] and len(points) == 8 and not result.ended
-
-
-def test_no_more_than_a_tenth_of_a_small_load_is_probes():
-    run = run_on(PureRouter(2e4))
-    LATENCY_UNDER_LOAD.measure(run, WORDS, SEARCH.measure(run, WORDS))
-    probes = [probe.pps for *_, probe in prepared(run) if probe]
-    assert probes == pytest.approx([1000, 200, 1000, 1000], rel=0.02)
-
-
-def test_each_direction_has_its_own_figures():
-    _, result = measured(PureRouter())
-    for point, fastest in zip(result.figures["points"], (10, 20) * 4, strict=True):
-        least, median, *_, most = point["latency_us"].values()
-        assert least == median == Bounds(fastest, fastest + 10)
-        assert most == Bounds(fastest + 30, fastest + 40)
-
-
-def test_a_lost_probe_frame_is_later_than_any_other():
-    def losing(load, duration):
-        counts = (LatencyCount(way, 1 - way, 500, 490, 10.0, 20.0, 10.0, {10: 490}) for way in (0, 1))
-        return replace(PureRouter(0.97 * load.pps, directions=2)(load, duration), latency=tuple(counts))
-
-    found = SEARCH.measure(run_on(PureRouter()), WORDS)
-    point = LATENCY_UNDER_LOAD.measure(run_on(losing), WORDS, found).figures["points"][0]
-    finite = [name for name, bounds in point["latency_us"].items() if math.isfinite(bounds.high)]
-    assert finite == ["min", "p50", "p90"]
-    assert point["latency_us"]["max"] == Bounds(math.inf, math.inf) and point["lost"] == 10
-
-
 def test_a_throughput_that_was_not_found_has_no_shares():
     with pytest.raises(SentenceError, match="PDR, and none was found"):
         measured(PureRouter(10.0))
-
-
-def test_what_was_measured_before_the_deadline_is_kept():
-    run = run_on(PureRouter())
-    found = SEARCH.measure(run, WORDS)
-    run.deadline = run.sent + 25
-    result = LATENCY_UNDER_LOAD.measure(run, WORDS, found, duration=timedelta(seconds=10))
-    shares = [point["share"] for point in result.figures["points"]]
-    assert shares == [0, 0, 0.1, 0.1] and result.ended.startswith("deadline: ")
-
-
-def test_a_keyword_that_no_frame_was_sent_beside_is_named():
-    run = run_on(PureRouter())
-    run.__dict__["call"] = lambda name: lambda *arguments: None
-    (named,) = SENDING.measure(run, ONE_WAY, "1 Mpps", timedelta(seconds=1), "A Keyword").problems
-    assert "was not called" in named

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.latency import LatencyCount
-from lineproof.core.trial import Fault, Problem
 from lineproof.procedures.rfc2544 import FRAME_LOSS, LATENCY, THROUGHPUT
-from lineproof.procedures.rfc2544.overload import BACK_TO_BACK, RECOVERY, RESET
+from lineproof.procedures.rfc2544.overload import BACK_TO_BACK, RESET
 from support.pure_router import LINE, PureRouter, at_throughput, prepared, run_on
 
 
@@ -37,11 +36,6 @@ def back_to_back(router, pps, **terms):
     return result
 
 
-def recovery(pps=4e6, **session):
-    (result,) = RECOVERY.measure(run_on(PureRouter(), **session), "unidirectional", [at_throughput(pps)])
-    return result
-
-
 def reset(outage, **router):
     run = run_on(PureRouter(**router), outage=outage)
     return RESET.measure(run, "unidirectional", [at_throughput(4e6)], limit=timedelta(seconds=60))
@@ -62,13 +56,6 @@ def test_throughput_is_the_capacity_within_the_resolution(capacity):
     assert any(trial.outcome.load == found.lower and trial.outcome.duration == 60 for trial in result.trials)
 
 
-def test_loss_curve_ends_with_two_trials_without_loss():
-    points = loss_curve(PureRouter(LINE * 0.55)).figures["points"]
-    assert [point["asked_percent"] for point in points] == pytest.approx([100, 90, 80, 70, 60, 50, 40])
-    for point in points:
-        assert point["loss_ratio"] == pytest.approx(max(0.0, 1 - 55 / point["asked_percent"]), abs=1e-6)
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.floats(min_value=0.5, max_value=10), st.floats(min_value=20, max_value=100))
 def test_loss_curve_only_goes_down_and_ends(step, highest):
@@ -76,13 +63,6 @@ def test_loss_curve_only_goes_down_and_ends(step, highest):
     shares = [point["asked_percent"] for point in points]
     assert shares[0] == pytest.approx(highest) and all(a > b > 0 for a, b in pairwise(shares))
     assert all(point["loss_ratio"] for point in points)
-
-
-def test_loss_curve_of_a_slow_generator_has_the_offered_loads():
-    result = loss_curve(PureRouter(5e6, ceiling=LINE / 2), most=0.97)
-    first = result.figures["points"][0]
-    assert (first["asked_percent"], first["offered_percent"]) == pytest.approx((97, 50), rel=1e-3)
-    assert "it is at 97 %" in deviations_text(result)
 
 
 class Streams(PureRouter):
@@ -129,31 +109,6 @@ def test_bursts_that_always_pass_give_no_buffer_time():
     result = back_to_back(PureRouter(LINE), LINE)
     assert result.figures["unlimited"] and result.figures["implied_s"] is None and len(result.trials) == 1
     assert "says nothing about a buffer" in deviations_text(result)
-
-
-def test_lossy_burst_is_sent_again_before_it_counts():
-    result = back_to_back(PureRouter(LINE / 2, buffer=1000, burst=frozenset({3, 9})), LINE / 2, repeats=1)
-    assert result.figures["bursts"] == pytest.approx([2000], abs=2)
-    assert "at least 50 repetitions; here: 1" in deviations_text(result)
-
-
-def test_recovery_is_when_the_last_frame_is_lost_after_an_overload():
-    result = recovery(lag=3.0)
-    assert result.figures["overload"].pps == pytest.approx(4.4e6) and result.figures["reduced"].pps == 2.2e6
-    assert len(result.figures["times_s"]) == 3 and not result.ended
-    assert all(time.low <= 3 <= time.high <= 3.5 for time in result.figures["times_s"])
-    assert [trial.outcome.duration for trial in result.trials] == [90.0] * 3
-
-
-@pytest.mark.parametrize("outage", [0.02, 3.0, 47.0])
-def test_reset_time_is_that_of_the_frames_lost(outage):
-    assert reset(outage).figures["reset_s"] == pytest.approx(outage, abs=1e-3)
-
-
-@pytest.mark.parametrize(("fault", "time"), [(Fault.LINK_DOWN, pytest.approx(3, abs=1e-3)), (Fault.COUNTERS, None)])
-def test_links_of_a_reset_router_go_down_but_its_frames_are_counted(fault, time):
-    result = reset(3.0, spoils=frozenset({0}), spoilt_by=Problem(fault, "port 0"))
-    assert result.figures["reset_s"] == time and bool(result.ended) is (time is None)
 
 
 def test_router_that_stays_down_or_never_resets_has_no_time():

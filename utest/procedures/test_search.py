@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,12 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lineproof.core.deciding import TrialConditions, decide
-from lineproof.core.doubts import OwnPart
 from lineproof.core.goal import Goal, read_goal
-from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import Fault, Load, Measure, Outcome, Problem, Trial
+from lineproof.core.trial import Fault, Load, Measure, Problem, Trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, SentenceError, TestbedError
 from lineproof.procedures.search import SEARCH, search, search_each
@@ -25,8 +20,8 @@ from lineproof.procedures.search.margin import LINE_RATE, NAMED_LOAD, OWN_LIMIT,
 from lineproof.procedures.trials import TAKEN_AT_ITS_WORD
 from support.catalogue import CATALOGUE
 from support.paths import VARIABLES
-from support.pure_router import EVERY_TRIAL, LINE, ONE_WAY, PureRouter, prepared, run_on
 from support.pure_router import GOAL as OF_RUNS
+from support.pure_router import LINE, ONE_WAY, PureRouter, run_on
 
 GOAL = OF_RUNS.model_copy(update={"duration_sum": 4, "exceed_ratio": 0.25})
 BUSY = Problem(Fault.CPU_BOUND, "98 % of a second")
@@ -54,18 +49,6 @@ def test_bounds_enclose_the_capacity(capacity):
     assert partial.throughput == pytest.approx(min(partial.lower.pps, capacity), rel=1e-4)
 
 
-def test_router_that_carries_no_load_has_no_lower_bound():
-    result = found(PureRouter(10.0))
-    assert not unfinished(result)
-    assert result["NDR"].lower is None and result["NDR"].throughput is None
-    assert result["PDR"].upper.pps == pytest.approx(0.97e-3 * LINE)
-
-
-def test_the_worse_direction_decides():
-    weaker = found(PureRouter(6e6, weaker=0.5), words="64b bidirectional")
-    assert weaker["NDR"].upper.pps == pytest.approx(3e6, rel=0.01) and "each way" in str(weaker)
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(min_value=0, max_value=60))
 def test_bounds_found_before_the_deadline_are_kept(seconds):
@@ -80,12 +63,6 @@ def test_bounds_found_before_the_deadline_are_kept(seconds):
     for item in result.bounds:
         assert item.lower is None or item.lower.pps * (1 - item.loss_ratio) <= 5e6 + 2
         assert item.upper is None or item.upper.pps > 5e6 - 2
-
-
-def test_spoilt_trials_are_repeated():
-    result = found(PureRouter(5e6, spoils=frozenset({0, 3, 4})))
-    assert not result.ended and sum(not trial.is_clean for trial in result.trials) == 3
-    assert result["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
 
 
 def test_a_generator_that_is_slower_than_the_router_ends_the_search_at_what_it_sends():
@@ -103,32 +80,6 @@ def test_a_queue_does_not_hide_a_shortage():
     assert max(seconds for _, seconds in router.asked) == 10.0
     # where 10 s are too short for the queue to fill, both ends of the loss leave the load open
     assert unfinished(result) and "queues grew while frames were sent" in result.ended
-
-
-def test_a_clock_that_leaves_the_rate_open_makes_trials_longer():
-    def measure(load, duration):
-        return replace(PureRouter(5e6)(load, duration), readings={"elapsed_uncertainty": 0.02})
-
-    result = found(measure)
-    assert not unfinished(result)
-    assert result["NDR"].lower.pps <= 5e6 <= result["NDR"].upper.pps
-    assert max(trial.outcome.duration for trial in result.trials) == pytest.approx(5.0, abs=0.11)
-
-
-def test_loss_that_the_generator_may_have_caused_is_no_upper_bound():
-    own = OwnPart(trials=20, lossy=3, most_lost=200)
-    calm = len(found(PureRouter(5e6), STRICT).trials)
-    lossy = frozenset(range(0, calm, 7))
-    assert found(PureRouter(5e6, burst=lossy), STRICT, own=own)["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
-
-
-def test_a_search_warms_up_and_stays_below_the_testbeds_maximum():
-    router, seen = PureRouter(), list[Any]()
-    run = run_on(router, seen=seen, warm_up=1.0, most=0.97)
-    result = SEARCH.measure(run, "64b 1-flow bidirectional")
-    assert prepared(run) == [("64b 1-flow", True, None)]
-    assert [trial.number for trial in seen] == list(range(len(result.trials) + 1))
-    assert max(pps for pps, _ in router.asked) == pytest.approx(0.97 * LINE) and run.sent == result.seconds
 
 
 # -- several values
@@ -152,16 +103,6 @@ def test_each_value_has_its_own_bounds():
     assert "no fifth queue" in results[2].ended
     lower = [result["NDR"].lower.pps for result in results if result.bounds]
     assert lower == pytest.approx([4e6, 8e6, 12e6, LINE], rel=0.006)
-
-
-def test_all_values_share_the_deadline_alike():
-    whole = scaled("1")[0].seconds
-    assert not any(map(unfinished, scaled("1253", 4 * whole + 4)))
-    short = scaled("123", 1.5 * whole)
-    assert unfinished(short[0]) and unfinished(short[1])
-    assert sum(result.seconds for result in short) <= 1.5 * whole
-    # what was not begun is no result
-    assert all(result.ended.startswith("inconclusive: ") for result in scaled("12", 0.9))
 
 
 def test_each_value_has_traffic_of_its_own_or_a_keyword_that_sets_it():
@@ -209,12 +150,6 @@ def test_the_bounds_enclose_the_capacity_within_the_default_deadline(ratio: floa
     assert result.high / result.low <= 1.0051
 
 
-def test_all_that_can_be_sent_is_carried_in_as_many_trials_as_a_verdict_has():
-    result = searched(PureRouter(LINE))
-    assert (result.high, result.limit) == (None, OWN_LIMIT) and result.low == pytest.approx(HIGHEST.pps / SLA.pps)
-    assert [trial.number for trial in result.trials] == list(range(1, QUICK.fewest_trials + 1))
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(min_value=0, max_value=40), st.sampled_from([1.0005, 1.08, 2.0, 3.0]))
 def test_a_margin_that_its_deadline_ends_keeps_what_is_proven(seconds: int, ratio: float):
@@ -224,52 +159,11 @@ def test_a_margin_that_its_deadline_ends_keeps_what_is_proven(seconds: int, rati
     assert result.high is None or result.high >= min(ratio, HIGHEST.pps / SLA.pps) - 1e-6
 
 
-def test_a_router_that_carries_less_under_overload_has_the_same_margin():
-    def collapsing(load: Load, duration: float) -> Outcome:
-        return PureRouter(6e6 if load.pps <= 6e6 else 5.2e6)(load, duration)
-
-    result = searched(collapsing, deadline=120)
-    assert result.low <= 1.2 <= (result.high or 0.0) and result.low > 1.1
-
-
-@pytest.mark.parametrize("goal", ["quick", "standard"])
-def test_no_more_is_carried_than_the_rule_passes_where_a_queue_holds_frames(goal: str):
-    # 2 % more than the sentence, behind a queue of 50 ms: in a trial of 1 s nothing is lost up to 7 %
-    terms, router = read_goal(GOALS, goal), PureRouter(1.02 * SLA.pps, buffer=255_000, counts_held=True)
-    result = searched(router, terms, deadline=60)
-    assert result.low <= 1.0202 and result.high is not None
-    at = parse("64b unidirectional ≥ 5 Mpps", CATALOGUE).promise(terms, Load(1.07 * SLA.pps), 10e9, TAKEN_AT_ITS_WORD)
-    assert decide(at, router, TrialConditions(), LINE).ruling is Ruling.FAIL
-
-
 @pytest.mark.parametrize("goal", ["quick", "standard"])
 def test_a_generator_that_sends_less_than_is_asked_is_the_limit(goal: str):
     result = searched(PureRouter(LINE, ceiling=8e6), read_goal(GOALS, goal), deadline=15)
     assert (result.high, result.reason, result.limit) == (None, "", OWN_LIMIT)
     assert 1.59 <= result.low <= 1.6
-
-
-def test_a_generator_that_falls_behind_near_its_limit_is_asked_for_a_tenth_less():
-    sender, numbers = PureRouter(LINE, ceiling=8e6), count()
-
-    def software(load: Load, duration: float) -> Outcome:
-        # as TRex in software, whose core is too busy in each third trial with what it only just sends
-        outcome = sender(load, duration)
-        is_late = load.pps > 7.4e6 and next(numbers) % 3 == 2
-        return replace(outcome, elapsed=1.004 * duration, problems=(BUSY,)) if is_late else outcome
-
-    result = searched(software, read_goal(GOALS, "standard"), deadline=15)
-    assert (result.high, result.reason, result.limit) == (None, "", OWN_LIMIT)
-    assert 1.4 <= result.low <= 1.48
-
-
-def test_a_load_that_stays_open_is_left_for_lower_ones():
-    # a loss that the generator may have caused, above 5.4 Mpps; 5.6 Mpps is what the router forwards of more
-    def lossy(load: Load, duration: float) -> Outcome:
-        return PureRouter(5.6e6, burst=EVERY_TRIAL if load.pps > 5.4e6 else frozenset())(load, duration)
-
-    result = searched(lossy, read_goal(GOALS, "standard"), 60, own=OwnPart())
-    assert 1.07 <= result.low <= 1.08 and result.high is not None and "could prove neither" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -312,13 +206,6 @@ def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence: str):
     assert result.high is not None and result.low <= 1.08 + 1e-6 <= result.high
     assert [trial.number for trial in seen] == list(range(1, len(seen) + 1))
     assert min(pps for pps, _ in router.asked) > 4.63e6
-
-
-def test_a_margin_ends_where_the_generator_loses_frames_itself():
-    router, own = PureRouter(LINE), OwnPart(lossless_pps=6e6, received_pps=6e6)
-    result = of(router, "64b unidirectional ≥ 5 Mpps", own=own)
-    assert (result.low, result.high, result.limit) == (pytest.approx(6e6 * 0.98 / 5e6), None, OWN_LIMIT)
-    assert of(router, "64b unidirectional ≥ 5.9 Mpps", own=own).trials == ()
 
 
 def test_a_margin_asks_for_no_more_than_the_clocks_allow():

@@ -36,7 +36,7 @@ from lineproof.robot.acceptance import AcceptanceKeywords
 from lineproof.robot.characterisation import CharacterisationKeywords
 from lineproof.robot.library import CalmListener
 from lineproof.robot.sentences import METHODS, plain
-from lineproof.robot.shared import VARIABLES, Judged, Shared, check_names, check_values, margin_seconds
+from lineproof.robot.shared import VARIABLES, Judged, Shared, check_names
 from lineproof.robot.studies import StudyKeywords
 from lineproof.studies.study import AT_LEAST
 from support import robot_run
@@ -226,66 +226,6 @@ def found(folder: Path, text: str) -> dict[str, int]:
     return result
 
 
-def test_sentences_are_found_everywhere_in_a_suite(tmp_path: Path):
-    text = """\
-*** Settings ***
-Suite Setup       Run Keywords    Log    x    AND    imix ≥ 1
-Suite Teardown    imix ≥ 2
-Test Setup        imix ≥ 3
-*** Test Cases ***
-One
-    imix ≥ 4
-    IF    True
-        imix ≥ 5
-    ELSE
-        imix ≥ 6
-    END
-    FOR    ${i}    IN RANGE    2
-        imix ≥ 7
-    END
-    TRY
-        imix ≥ 8
-    EXCEPT    AS    ${error}
-        imix ≥ 9
-    FINALLY
-        imix ≥ 10
-    END
-    WHILE    False
-        imix ≥ 11
-    END
-    Run Keyword    imix ≥ 12
-    imix ≥ 13    expect=FAIL
-    [Teardown]    imix ≥ 14
-*** Keywords ***
-Own
-    [Setup]    imix ≥ 15
-    imix ≥ 16
-    [Teardown]    imix ≥ 17
-"""
-    lines = found(tmp_path, text)
-    assert sorted(lines, key=lambda item: int(item.split()[-1])) == [f"imix ≥ {number}" for number in range(1, 18)]
-    assert lines["imix ≥ 4"] == 7
-    assert lines["imix ≥ 16"] == 32
-
-
-def test_sentences_are_found_in_templates(tmp_path: Path):
-    text = """\
-*** Test Cases ***
-Embedded
-    [Template]    ${traffic} unidirectional ≥ ${rate}
-    imix    1 Mpps
-    64b    2 Mpps
-By Argument
-    [Template]    Run Keyword
-    imix bidirectional ≥ 3 Mpps each way
-"""
-    assert found(tmp_path, text) == {
-        "imix unidirectional ≥ 1 Mpps": 4,
-        "64b unidirectional ≥ 2 Mpps": 5,
-        "imix bidirectional ≥ 3 Mpps each way": 8,
-    }
-
-
 @pytest.mark.parametrize(
     ("call", "sentences"),
     [
@@ -436,13 +376,6 @@ def test_a_misspelt_variable_is_refused(name: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"did you mean '-v {meant}:"):
         check_names([name], "")
     check_names(["goal", "TOKEN", *VARIABLES, name], f"Log    ${{{name}}}")
-
-
-def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
-    check_values(dict.fromkeys(VARIABLES))
-    check_values({"TELEMETRY": "On_Failure", "MARGIN": True, "RESUME": "20261121T120000Z-1a2b3c"})
-    check_values({"CALIBRATIONS": str(tmp_path)})
-    assert [margin_seconds(value) for value in (True, "ON", False, "off", 300, "5 min")] == [15, 15, 0, 0, 300, 300]
 
 
 @pytest.mark.parametrize("time", ["1e30 s", "-1e30", "inf", "1e8", timedelta(days=400)])

@@ -177,7 +177,6 @@ def test_a_value_that_is_written_in_another_way_is_ours(ours: str, shown: str, o
 
 V4, V6 = "16.0.0.0/8 via 100.65.1.2 dev eth1", "2001:2::/104 via 2001:2::2 dev eth1 metric 1024"
 PEER = SIDES[0].peer_mac
-ARP = f"? (100.65.1.2) at {PEER} on ix0"
 LABEL = "100:eos/21 fib:0\n  100.65.1.2 eth1\n   Extensions:\n    path:30  labels:[[100 pipe ttl:0 exp:0]]"
 ROS = "0 As comment=lineproof dst-address=16.0.0.0/8 gateway=100.65.1.2"
 

@@ -16,7 +16,6 @@ import pytest
 from lineproof.core.foreign import Heard
 from lineproof.core.latency import LatencyCount
 from lineproof.core.rule import Ruling
-from lineproof.core.traffic.ip_header import ip_header
 from lineproof.core.traffic.profiles import Profile, Traffic
 from lineproof.core.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from lineproof.errors import TestbedError
@@ -37,23 +36,6 @@ Forwards = Callable[[bytes, Direction], float]
 
 def everything(frame: bytes, direction: Direction) -> float:
     return 1.0
-
-
-def no_ipv6(frame: bytes, direction: Direction) -> float:
-    header = ip_header(frame)
-    return float(header is not None and header.version == 4)
-
-
-def mtu(most: int) -> Forwards:
-    def forwards(frame: bytes, direction: Direction) -> float:
-        header = ip_header(frame)
-        return float(header is not None and len(frame) - header.offset <= most)
-
-    return forwards
-
-
-def ethertype(value: int) -> Forwards:
-    return lambda frame, direction: float(int.from_bytes(frame[12:14], "big") != value)
 
 
 @dataclass
@@ -127,29 +109,6 @@ NEW, SHORTER = (
 )
 
 
-@pytest.mark.parametrize(
-    ("words", "forwards", "likely"),
-    [
-        ("128b ipv6", no_ipv6, f"{NEW} frames with Ethernet, IPv6 and UDP, of 128 bytes"),
-        ("128b qinq", ethertype(0x88A8), f"{NEW} frames with Ethernet, 2 VLAN tags, IPv4 and UDP"),
-        ("128b mpls", ethertype(0x8847), f"{NEW} frames with Ethernet, 1 MPLS label, IPv4 and UDP"),
-        ("128b tcp", lambda frame, direction: float(frame[23] != 6), f"{NEW} frames with Ethernet, IPv4 and TCP"),
-        ("9000b", mtu(1500), f"{SHORTER} frames with Ethernet, IPv4 and UDP, of 9000 bytes with FCS (packets of 8982"),
-    ],
-)
-def test_what_is_not_set_up_is_named_and_not_lost(words: str, forwards: Forwards, likely: str):
-    traffic, driver = opened(forwards)
-    with pytest.raises(TestbedError) as caught:
-        put(traffic, words)
-    assert f"none of 500 frames of '{words}' sent slowly from the generator's port 0 came back at port 1" in str(
-        caught.value
-    )
-    assert f"what is not set up is not lost: {likely}" in str(caught.value)
-    # once it is set up, the same sentence is judged
-    driver.forwards = everything
-    put(traffic, words)
-
-
 @pytest.mark.slow
 def test_the_router_is_asked_what_it_shows(tmp_path: Path):
     with simulated_session.opened(tmp_path, ("netgate6100", "linux", "simulated"), set_up=("vlan",)) as session:
@@ -170,22 +129,6 @@ def test_the_router_is_asked_what_it_shows(tmp_path: Path):
             assert refused() == "the router does not answer: no route to host"
 
 
-def test_one_direction_without_a_route_is_enough():
-    traffic, _ = opened(lambda frame, direction: float(not direction.swapped or no_ipv6(frame, direction)))
-    put(traffic, "128b ipv6")
-    with pytest.raises(TestbedError, match="from the generator's port 1 came back at port 0"):
-        put(traffic, "128b ipv6", bidirectional=True)
-
-
-def test_one_size_of_a_mix_that_does_not_arrive_is_noticed():
-    traffic, driver = opened(mtu(1400))
-    with pytest.raises(TestbedError, match=r"frames of 'imix \(1518 bytes\)' .* 0 came back"):
-        put(traffic, "imix")
-    driver.forwards = mtu(1500)
-    put(traffic, "imix")
-    assert driver.prepared[-1] == ("imix", False)
-
-
 def test_networks_beyond_those_of_the_testbed_are_named():
     traffic, driver = opened(lambda frame, direction: float(frame[30] != 10))
     profile = CATALOGUE.profile(["64b"])
@@ -194,19 +137,6 @@ def test_networks_beyond_those_of_the_testbed_are_named():
     with pytest.raises(TestbedError, match=r"and 10\.0\.0\.1$"):
         traffic.put(Traffic(there, False))
     assert driver.slow == ["there"]
-
-
-def test_each_kind_is_sent_slowly_once():
-    traffic, driver = opened()
-    for words in ("64b", "64b 1-flow", "64b 10k-flows"):
-        put(traffic, words, bidirectional=True)
-    assert driver.slow == []
-    for words in ("1514b", "imix", "512b", "128b ipv6 1-flow", "128b ipv6", "66b ipv6", "64b tcp"):
-        put(traffic, words)
-        put(traffic, words)
-    assert driver.slow == ["1514b", "128b ipv6 1-flow", "64b tcp"]
-    put(traffic, "1514b", bidirectional=True)  # the other direction has not been seen
-    assert driver.slow[3:] == ["1514b"]
 
 
 def test_streams_for_latency_are_put_after_the_check():
@@ -243,31 +173,6 @@ def test_what_was_seen_is_forgotten_when_the_router_may_have_changed():
     driver.problems = ()
     traffic.measure(Load(1000.0), 1.0)
     assert sent_again() and not sent_again()
-
-
-def test_a_router_that_restarted_is_not_tried_until_it_is_configured_again():
-    traffic, driver = opened(no_ipv6)
-    router: Any = traffic.router
-    router.restarts, router.restarted = 1, True
-    put(traffic, "64b")
-    put(traffic, "128b ipv6")
-    assert driver.slow == []
-    router.restarted = False
-    put(traffic, "64b")
-    assert driver.slow == ["64b"]
-
-
-def test_a_link_that_was_down_meanwhile_is_named():
-    traffic, driver = opened(no_ipv6)
-    driver.problems = (Problem(Fault.LINK_DOWN, "generator port 0"),)
-    with pytest.raises(TestbedError, match="port 0 came back at port 1; meanwhile: a link was down: generator port 0"):
-        put(traffic, "128b ipv6")
-
-
-def test_a_bypassed_router_needs_no_check():
-    traffic, driver = opened(no_ipv6, bypassed=True)
-    put(traffic, "128b ipv6")
-    assert driver.slow == []
 
 
 LATENCY, OTHER = frozenset({"latency", "flow_stats"}), frozenset({"flow_stats"})

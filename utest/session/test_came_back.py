@@ -14,7 +14,7 @@ from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome
 from lineproof.generators.base import Direction, GeneratorPort, Probe, directions_of
 from lineproof.generators.streams import profile_streams
-from lineproof.session.came_back import ADDRESSES, COPIES, FEW, HEADER, TAGS, Content, with_content
+from lineproof.session.came_back import ADDRESSES, COPIES, HEADER, TAGS, Content, with_content
 from support.catalogue import CATALOGUE
 
 SENDER, RECEIVER, ROUTER = "02:00:00:00:00:01", "02:00:00:00:00:02", bytes.fromhex("020000000099")
@@ -110,12 +110,6 @@ def test_an_honest_router_is_believed(words: str, probe: Probe | None) -> None:
         assert compared.wrong(direction, frames) == Counter()
 
 
-def test_a_bridge_is_believed() -> None:
-    compared = content("64b")
-    frames = [bytes.fromhex((RECEIVER + SENDER).replace(":", "")) + frame[12:] for frame in sent_forth(compared, 10)]
-    assert compared.wrong(compared.directions[0], frames) == Counter()
-
-
 def sent_forth(compared: Content, count: int) -> list[bytes]:
     return sent(compared, compared.directions[0], count)
 
@@ -161,22 +155,6 @@ def test_a_flow_that_comes_out_of_turn_stands_for_another(
     assert compared.wrong(compared.directions[0], frames, lost=0)[COPIES] >= least
 
 
-@pytest.mark.parametrize(
-    ("came", "lost"),
-    [
-        (lambda at: at + 40.5 * (at % 4 == 0), 0),
-        (lambda at: at - at % 200 + 200 * (at % 251 * 37 % 101 % 2), 0),
-        (lambda at: -1 if 300 < at < 400 else at, 99),
-    ],
-    ids=["late frames", "two workers with half of the flows each", "lost frames"],
-)
-def test_an_order_that_a_router_may_change_is_believed(came: Callable[[int], float], lost: int) -> None:
-    compared = content("64b")
-    frames = [forwarded(frame) for frame in sent_forth(compared, 1000)]
-    order = sorted((at for at in range(1000) if came(at) >= 0), key=came)
-    assert compared.wrong(compared.directions[0], [frames[at] for at in order], lost) == Counter()
-
-
 def outcome(row: DirectionCount, frames: tuple[bytes, ...] = ()) -> Outcome:
     return Outcome(Load(1000.0), 1.0, 1.0, 0.0, (row,), frames={1: frames})
 
@@ -194,30 +172,6 @@ def test_frames_that_are_none_that_was_sent_are_not_forwarded() -> None:
     assert (row.forwarded, row.changed, row.received, row.lost) == (945, 55, 1000, 55)
     assert problem.fault is Fault.CHANGED and problem.frames is not None and 90 < problem.frames < 170
     assert found.readings["examined.1"] == 100
-
-
-def test_one_cached_frame_for_all_is_seen_where_others_are_lost_too() -> None:
-    compared = content("64b")
-    frames = [forwarded(sent_forth(compared, 1)[0])] * 1000
-    changed = with_content(outcome(replace(ROW, forwarded=950), tuple(frames)), compared, {})
-    assert any(COPIES in str(problem) for problem in changed.problems)
-
-
-def test_where_flows_are_lost_the_others_have_no_turn() -> None:
-    compared = content("64b")
-    frames = [forwarded(frame) for frame in sent_forth(compared, 251)[:30]] * 10
-    row = replace(ROW, forwarded=120)
-    assert with_content(outcome(row, tuple(frames)), compared, {}).directions[0].changed == 0
-
-
-@pytest.mark.parametrize(("others", "may_hide"), [(FEW, False), (FEW + 1, True)])
-def test_frames_of_other_origin_may_hide_lost_ones_but_a_few(others: int, may_hide: bool) -> None:
-    compared = content("64b")
-    frames = [forwarded(frame) for frame in sent_forth(compared, 100)]
-    frames[:others] = map(LIES["LLDP"][0], frames[:others])
-    seen = with_content(outcome(ROW, tuple(frames)), compared, {})
-    assert seen.directions[0].changed == 0
-    assert bool(seen.problems) == may_hide
 
 
 def test_what_slow_traffic_showed_holds_for_each_trial() -> None:

@@ -95,18 +95,6 @@ def shown(configuration: RouterSetUp | None = None, end: object = "") -> Any:
 ADDED, ROUTED = "ip addr add 10.0.0.10/24 dev eth2", "ip route replace 48.0.0.0/8 via 1.1.1.1"
 
 
-@pytest.mark.parametrize("where", ["seen", "unchecked", "there", "ignored", "notes"])
-@pytest.mark.parametrize("lines", [(ADDED,), (ROUTED,), (ADDED, ROUTED)])
-def test_a_side_is_the_routers_only_where_its_address_and_its_route_are_there(where: str, lines: Any) -> None:
-    found = connection(shown(RouterSetUp(**{where: lines}))).configuration()
-    parts = {ADDED: "10.0.0.10/24", ROUTED: "48.0.0.0/8 via 1.1.1.1"}
-    there = [part for line, part in parts.items() if line in lines and where not in ("ignored", "notes")]
-    rest = [part for part in parts.values() if part not in there]
-    assert found.sides == (*(f"eth2: {', '.join(those)}" for those in (there,) if those),)
-    first = "eth1: 10.0.0.1/24, 16.0.0.0/8 via 10.0.0.2"
-    assert found.stated == (first, *(f"eth2: {', '.join(those)}" for those in (rest,) if those))
-
-
 @pytest.mark.parametrize(
     ("end", "restarted", "said"),
     [

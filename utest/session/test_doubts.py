@@ -14,15 +14,13 @@ from lineproof.core.deciding import ask
 from lineproof.core.doubts import OwnPart
 from lineproof.core.ledger import DirectionAccount, Ledger
 from lineproof.core.rule import Ruling
-from lineproof.core.telemetry import Cause, NeighbourEntry, Role, Side, Stage, Telemetry
+from lineproof.core.telemetry import Cause, Role, Side, Stage, Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.errors import TestbedError
 from lineproof.project import Project
 from lineproof.session.judging import (
     damaged_frames,
     lost_after_router,
-    lost_neighbours,
-    pauses,
 )
 from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
@@ -35,14 +33,7 @@ from support.simulated_session import judged, opened
 PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
 NAMES, LINK = {0: "in0", 1: "in1"}, 10e9
 BEFORE = Telemetry(1.0, {})
-MANY = 1000
-GONE = NeighbourEntry("in1", "100.65.2.2", "02:00:00:00:00:02")
-THERE = NeighbourEntry("in0", "100.65.1.2", "02:00:00:00:00:01", "02:00:00:00:00:01", True)
-FORTH = ((0, 1),)
 ONE, BOTH = "64b unidirectional ≥ 100 kpps", "64b bidirectional ≥ 100 kpps each way"
-by_loss = pytest.mark.parametrize(
-    "quantity", ["≥ 100 kpps", "loses ≤ 1% at 100 kpps", "forwards ≥ 100 kpps at 100 kpps"]
-)
 
 
 def trials(*lost: int) -> tuple[Trial, ...]:
@@ -59,40 +50,9 @@ def ruling(sentence: str, judged: Sequence[Trial], problems: Sequence[Problem]) 
     return ask(promise, [replace(trial, problems=(*trial.problems, *problems)) for trial in judged]).ruling
 
 
-def unaddressed(sentence: str, *neighbours: NeighbourEntry) -> list[Problem]:
-    requirement, after = PLAN.requirement(sentence), Telemetry(1.0, {}, neighbours=neighbours)
-    lost = [100_000] * requirement.directions
-    return list(lost_neighbours(trials(*lost), after, NAMES, requirement.profile))
-
-
 def damaged(counts: Mapping[str, int], *lost: int) -> list[Problem]:
     causes = [Cause(Stage.ARRIVING, "rx_crc_errors", name, count, Role.REASON) for name, count in counts.items()]
     return list(damaged_frames(trials(*lost), BEFORE, Telemetry(1.0, {}, causes=tuple(causes)), NAMES))
-
-
-def paused(counts: Mapping[str, int], *lost: int) -> list[Problem]:
-    return list(pauses(trials(*lost), BEFORE, Telemetry(1.0, {}, pauses=counts), NAMES, LINK))
-
-
-@by_loss
-def test_each_direction_is_judged_by_itself(quantity: str) -> None:
-    sentence = f"64b bidirectional {quantity.replace('kpps', 'kpps each way')}"
-    found = [
-        damaged({"in0": 11 * 50_000}, 50_000, 0),
-        paused({"in1": MANY}, 50_000, 0),
-        unaddressed(BOTH, THERE, GONE),
-    ]
-    for problems in found:
-        assert [problem.directions for problem in problems] == [FORTH]
-        assert ruling(sentence, trials(50_000, 0), problems) is Ruling.INCONCLUSIVE
-        assert ruling(sentence, trials(50_000, 50_000), problems) is Ruling.FAIL
-        assert ruling(sentence, trials(0, 50_000), problems) is Ruling.FAIL
-
-
-def test_a_pass_without_loss_stays() -> None:
-    problems = [*damaged({"in0": 9}, 0), *paused({"in1": MANY}, 0), *unaddressed(ONE, GONE)]
-    assert len(problems) == 3
-    assert ruling(ONE, trials(0), problems) is Ruling.PASS
 
 
 # -- frames that arrived damaged
@@ -111,25 +71,6 @@ def test_frames_that_arrived_damaged_are_known_by_every_systems_name(name: str) 
     for before, after, frames in ((0, 5, [5]), (5, 5, []), (5, 3, [None])):
         found = damaged_frames(trials(9, 0), reading(**{name: before}), reading(**{name: after}), NAMES)
         assert [problem.frames for problem in found] == frames
-
-
-@by_loss
-@pytest.mark.parametrize(
-    ("counts", "stands"),
-    [
-        ({"in0": 11 * 2000}, False),
-        # less than all, of the interface that they leave by, of another one, none
-        ({"in0": 500}, True),
-        ({"in1": 11 * 2000}, True),
-        ({"in7": 11 * 2000}, True),
-        ({}, True),
-    ],
-)
-def test_only_as_many_lost_frames_as_arrived_damaged_are_the_cables(
-    quantity: str, counts: dict[str, int], stands: bool
-) -> None:
-    found = ruling(f"64b unidirectional {quantity}", trials(2000), damaged(counts, 2000))
-    assert (found is Ruling.FAIL) is stands
 
 
 @pytest.mark.slow
@@ -162,62 +103,7 @@ def test_frames_that_come_after_the_drain_are_lost_at_any_clock_speed(
     assert verdict.ruling is Ruling.FAIL and "came more than 2 s after" in verdict.message, verdict.message
 
 
-@pytest.mark.parametrize("elsewhere", ["in0", "in2"])
-def test_loss_that_no_pause_explains_stands(elsewhere: str) -> None:
-    assert paused({elsewhere: MANY}, 50_000) == []
-
-
-def test_a_pause_frame_costs_the_frames_of_its_longest_time() -> None:
-    # 65 535 times 512 bits at 10 Gbit/s are 3.4 ms
-    (problem,) = paused({"in1": 1}, 300)
-    assert problem.frames == 336 and problem.directions == FORTH
-    assert ruling(ONE, trials(300), [problem]) is Ruling.INCONCLUSIVE
-    assert ruling(ONE, trials(50_000), [problem]) is Ruling.FAIL
-    (anew,) = pauses(trials(50_000), Telemetry(1.0, {}, pauses={"in1": MANY}), BEFORE, NAMES, LINK)
-    assert ruling(ONE, trials(50_000), [anew]) is Ruling.INCONCLUSIVE
-
-
 # -- neighbour entries
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        None,
-        THERE,
-        NeighbourEntry("in1", "100.65.2.2", "02:00:00:00:00:02", "02:00:00:00:00:02", False),
-        # the address of the port that sends
-        NeighbourEntry("in0", "100.65.1.2", "02:00:00:00:00:01"),
-    ],
-)
-def test_an_entry_that_is_right_or_was_not_read_is_no_problem(entry: NeighbourEntry | None) -> None:
-    assert unaddressed(ONE, *([entry] if entry else [])) == []
-
-
-def test_entries_that_could_not_be_read_leave_open_whether_a_router_lost_frames() -> None:
-    requirement, after = PLAN.requirement(BOTH), Telemetry(1.0, {}, neighbours_unread="no answer")
-    problems = list(lost_neighbours(trials(50_000, 50_000), after, NAMES, requirement.profile))
-    assert ruling(BOTH, trials(50_000, 50_000), problems) is Ruling.INCONCLUSIVE
-    assert ruling(BOTH, trials(0, 0), problems) is Ruling.PASS
-
-
-def test_an_entry_with_another_address_is_as_good_as_none() -> None:
-    other = NeighbourEntry("in1", "100.65.2.2", "02:00:00:00:00:02", "02:00:00:00:00:99", True)
-    (problem,) = unaddressed(ONE, other)
-    assert problem.frames is None and "has 02:00:00:00:00:99" in problem.detail
-
-
-@pytest.mark.parametrize(
-    ("sentence", "address", "spared"),
-    [
-        ("128b ipv6 unidirectional ≥ 100 kpps", "2001:2::6441:202", True),
-        ("128b ipv6 unidirectional ≥ 100 kpps", "100.65.2.2", False),
-        ("128b unidirectional ≥ 100 kpps", "2001:2::6441:202", False),
-        ("128b mpls unidirectional ≥ 100 kpps", "100.65.2.2", True),
-    ],
-)
-def test_only_the_entry_that_the_frames_need_excuses_their_loss(sentence: str, address: str, spared: bool) -> None:
-    assert bool(unaddressed(sentence, NeighbourEntry("in1", address, "02:00:00:00:00:02"))) is spared
 
 
 def test_the_ipv6_address_of_a_peer_is_that_of_the_traffic_words() -> None:

@@ -28,7 +28,6 @@ from lineproof.session.links import (
     NothingArrives,
     OthersArrive,
     check_arrival,
-    is_down,
 )
 from lineproof.session.router import check_line_rate
 from lineproof.session.session import Session
@@ -73,28 +72,6 @@ def test_a_link_that_was_not_there_is_awaited_and_how_long_is_noted() -> None:
     wait.await_all(lambda: next(answers))
     assert wait.pending  # traffic after it is awaited
     assert wait.noted_words.startswith(" (the router's eth1 after 0.") and "port 0" not in wait.noted_words
-
-
-def test_an_interface_whose_link_is_not_known_is_not_awaited() -> None:
-    assert not is_down(LinkState("eth1")) and is_down(LinkState("eth1", up=True, carrier=False))
-
-
-def test_slow_traffic_is_tried_again_until_the_wait_is_over_and_not_after_it_came() -> None:
-    wait, tries = LinkWait(30, 30), []
-
-    def probe() -> None:
-        tries.append(1)
-        if len(tries) < 3:
-            nothing()
-
-    wait.begin()
-    wait.retried(probe)
-    assert len(tries) == 3 and not wait.pending
-    wait = LinkWait(0.3, 15)
-    wait.begin()
-    with pytest.raises(TestbedError, match=r"came back; both ends of each cable have a link, .* after 15 s"):
-        wait.retried(nothing)
-    assert not wait.pending
 
 
 def test_frames_that_the_router_held_while_a_link_was_late_are_sent_again_once() -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.quantity import Promise
 from lineproof.core.rule import Ruling
 from lineproof.core.traffic.profiles import PAIRS
 from lineproof.errors import ConfigError, SentenceError
@@ -56,15 +55,6 @@ def test_every_address_is_in_the_networks_of_its_pair(pair: int, swapped: bool, 
             assert all(ipaddress.IPv4Address(value) in network for value in ends[offset])
 
 
-def test_labels_and_ipv6_of_a_further_pair_are_its_own():
-    (labelled,) = profile_streams(CATALOGUE.profile(["64b", "mpls", "1-flow"]), Direction(2, 3, pair=1))
-    assert struct.unpack_from("!I", bytes.fromhex(labelled.frame), 14)[0] >> 12 == 1100
-    (back,) = profile_streams(CATALOGUE.profile(["64b", "mpls", "1-flow"]), Direction(3, 2, swapped=True, pair=1))
-    assert struct.unpack_from("!I", bytes.fromhex(back.frame), 14)[0] >> 12 == 1200
-    (six,) = profile_streams(CATALOGUE.profile(["78b", "ipv6", "1-flow"]), Direction(2, 3, pair=1))
-    assert bytes.fromhex(six.frame)[22:38].hex() == "2001000200000000" + "00000000" + "11000001"
-
-
 # -- plans
 
 
@@ -77,28 +67,6 @@ def test_a_platform_with_too_few_interfaces_is_refused(tmp_path: Path):
 
 
 # -- ports of several speeds
-
-
-FORMS = (
-    "unidirectional ≥ 95% line rate",
-    "bidirectional loses ≤ 0.1% at 80% line rate each way",
-    "bidirectional forwards ≥ 190% line rate in total",
-    "bidirectional on 2 pairs ≥ 95% line rate each way",
-)
-
-
-@pytest.mark.parametrize("words", FORMS)
-def test_per_cent_of_line_rate_are_of_the_slower_end(words: str) -> None:
-    plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns-pairs", "quick")
-    requirement = plan.requirement(f"imix {words}")
-
-    def promise(*gbps: float) -> Promise:
-        ports = {str(number): 1e9 * speed for number, speed in enumerate(gbps)}
-        of = replace(plan, platform=plan.platform.model_copy(update={"ports": ports}))
-        return requirement.promise(of.goal, of.load_for(requirement), of.link_bps(requirement.pairs))
-
-    expected = promise(2.5, 2.5, 2.5, 2.5)
-    assert promise(10, 2.5, 10, 2.5) == promise(2.5, 10, 10, 2.5) == expected != promise(10, 10, 10, 10)
 
 
 @pytest.mark.parametrize(("gbps", "refused"), [((10, 10, 2.5, 10), True), ((10, 2.5, 2.5, 2.5), False)])

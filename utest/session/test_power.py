@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -87,29 +85,6 @@ def watts(sentence: Measure) -> tuple[float, float, float]:
     return least, most, idle
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("keys", [{}, {"interval": 1, "settle": 1}, {"interval": 5, "settle": 5}])
-@pytest.mark.parametrize("averages", [False, True])
-def test_a_gauge_that_is_renewed_now_and_then_shows_the_trial_alone(
-    keys: dict[str, Any], phase: float, averages: bool
-) -> None:
-    bench = PowerBench()
-    interval = keys.get("interval", 1.0)
-    bench.gauge = bench.renewed(interval, phase * interval, interval if averages else 0.0)
-    sentence = bench.powered(**keys).of_sentence()
-    for _ in range(3):
-        bench.sleep(3.3)
-        assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))
-
-
-def test_a_reading_of_the_doctor_is_one_figure_of_now() -> None:
-    bench = PowerBench()
-    powered = bench.powered()
-    for _ in range(2):
-        bench.measure(LOAD, 10.0, lambda wait: None)
-        assert powered.watts() == pytest.approx(5.0)
-
-
 @pytest.mark.parametrize(("interval", "ahead"), [(1, 0.0), (5, 0.0), (30, 0.0), (1, -1.5), (1, 0.9)])
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("averages", [False, True])
@@ -137,24 +112,3 @@ def test_a_file_without_a_figure_of_the_trial_itself_proves_nothing(
     assert [problem.fault for problem in found.problems] == [Fault.READING]
     assert "power_watts" not in found.readings
     assert str(file) in found.problems[0].detail and "clocks" in found.problems[0].detail
-
-
-def test_each_sentence_has_an_idle_power_of_its_own() -> None:
-    bench = PowerBench()
-    bench.gauge = bench.renewed(1.0, 0.3, 1.0)
-    powered = bench.powered()
-    for idle in (5.0, 9.0, 6.0):
-        bench.change_idle(idle)  # its fans
-        sentence = powered.of_sentence()
-        for _ in range(3):
-            assert watts(sentence) == pytest.approx((idle + 10, idle + 10, idle))
-            bench.sleep(2)
-
-
-def test_an_idle_power_that_was_not_there_is_read_before_the_next_trial() -> None:
-    bench = PowerBench()
-    sentence = bench.powered().of_sentence()
-    bench.gauge = lambda when: math.nan
-    assert [problem.fault for problem in sentence(LOAD, 1.0).problems] == [Fault.READING]
-    bench.gauge = bench.watts
-    assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))

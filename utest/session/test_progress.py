@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.deciding import Asked, Budget, Standing, TrialConditions, decide
+from lineproof.core.deciding import Asked, Budget, Standing, TrialConditions
 from lineproof.core.goal import Goal
 from lineproof.core.rule import Ruling
 from lineproof.core.trial import Load, Measure, Outcome, Trial, read_trial
@@ -24,7 +24,7 @@ from lineproof.session.judging import EndedTrial, judge
 from lineproof.session.plan import PROBE_SHARE, Plan, check_simulable
 from lineproof.session.progress import Progress
 from lineproof.session.session import Session
-from support.made_testbeds import LINE_PPS, decided, down, goal_named, promised, router, then
+from support.made_testbeds import decided, goal_named, promised, router
 from support.paths import ROOT
 from support.power_bench import PowerBench
 from support.simulated_session import opened
@@ -167,11 +167,6 @@ def plan(goal: str) -> Plan:
     return Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", goal)
 
 
-@pytest.mark.parametrize(("goal", "fewest"), [("standard", 8), ("quick", 4), ("rfc2544", 60)])
-def test_a_soak_is_as_long_as_a_pass_at_least(goal: str, fewest: int) -> None:
-    assert plan(goal).requirement(f"64b unidirectional ≥ 1 Mpps for {fewest} s").duration_sum == fewest
-
-
 @pytest.mark.parametrize("goal", ["standard", "quick", "rfc2544"])
 @pytest.mark.parametrize("words", ["latency p99.9 ≤ 100 µs", "pdv p99 ≤ 100 µs", "reorders ≤ 0.1%"])
 def test_a_percentile_needs_room_for_its_probe_frames(goal: str, words: str) -> None:
@@ -202,16 +197,6 @@ def test_a_software_without_a_model_cannot_be_simulated(model: dict[str, Any], l
 
 
 # -- a soak that can no longer pass, and has not failed: it ends, or goes on where the run asks for all of it
-
-
-@pytest.mark.parametrize(("whole", "fewest", "most"), [(False, 1, 10), (True, 120, 120)])
-def test_a_soak_that_can_no_longer_pass_goes_on_only_where_the_whole_is_asked_for(
-    whole: bool, fewest: int, most: int
-) -> None:
-    testbed = then((1, router(0.1, problems=(down(),))), (1, router()))
-    promise = promised("64b unidirectional ≥ 1 Mpps for 2 min", "quick")
-    decision = decide(promise, testbed, TrialConditions(whole_soak=whole), LINE_PPS)
-    assert decision.ruling in (None, Ruling.INCONCLUSIVE) and fewest <= len(decision.trials) <= most
 
 
 # -- trials of an earlier run before those of a session: what they decide, and what must be looked at first

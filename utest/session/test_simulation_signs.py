@@ -59,12 +59,6 @@ def connected(
     return session
 
 
-def test_real_ones_and_real_frames_of_the_embedded_server_are_no_simulation(monkeypatch: pytest.MonkeyPatch):
-    assert connected(monkeypatch).simulation_signs == () and not connected(monkeypatch).simulated
-    port = replace(REAL_PORT, driver="lineproof_wire", description="veth0")
-    assert not connected(monkeypatch, "lineproof 0.1.0 (embedded, STL)", port).simulated
-
-
 @pytest.mark.parametrize(
     ("changes", "sign"),
     [
@@ -82,12 +76,6 @@ def test_any_single_sign_is_enough(monkeypatch: pytest.MonkeyPatch, changes: dic
     session = connected(monkeypatch, **changes)
     assert session.simulated
     assert session.simulation_signs[0].startswith(sign)
-
-
-def test_a_sign_stays_after_the_generator_is_released(monkeypatch: pytest.MonkeyPatch):
-    session = connected(monkeypatch, port=replace(REAL_PORT, driver=MODEL_DRIVER))
-    session.generator._driver = None
-    assert session.simulated
 
 
 def test_the_model_s_server_marks_its_ports():

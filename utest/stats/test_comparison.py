@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.stats import (
-    FALSE_ALARMS,
     LEAST_SEGMENT,
     Summary,
     best_partition,
@@ -20,14 +19,11 @@ from lineproof.stats import (
     compare,
     holm_levels,
     mean_interval,
-    penalty_of,
 )
 from support.paths import DATA
 
 DATA = DATA / "ministat"
 PUBLISHED = yaml.safe_load((DATA / "published.yaml").read_text(encoding="utf-8"))
-DEBIAN = yaml.safe_load((DATA / "debian.yaml").read_text(encoding="utf-8"))
-
 # as rates and latencies are: a spread that arithmetic on floats can see
 measurements = st.integers(-(10**9), 10**9).map(lambda number: number / 1000)
 spread = st.lists(measurements, min_size=2, max_size=30).filter(lambda sample: len(set(sample)) > 1)
@@ -46,15 +42,6 @@ def test_pooled_comparison_reproduces_published_ministat_output(name: str):
     assert (printed if found.significant else []) == case["answer"]
 
 
-@pytest.mark.parametrize("name", DEBIAN)
-def test_pooled_comparison_reproduces_ministat_on_raw_samples(name: str):
-    case = DEBIAN[name]
-    for confidence, answer in case["answers"].items():
-        found = compare(case["x"], case["y"], confidence, "pooled")
-        printed = [f"{figure:g}" for figure in (found.difference, found.half_width)]
-        assert (printed if found.significant else []) == answer
-
-
 # --- comparisons
 
 
@@ -70,25 +57,11 @@ def test_welch_agrees_with_scipy(one: list[float], two: list[float], confidence:
     assert found.difference + found.half_width == pytest.approx(theirs.high, rel=1e-6, abs=1e-6 * size)
 
 
-def test_the_relative_error_includes_the_uncertainty_of_the_reference():
-    found = compare([10, 11, 12], [20, 22, 24])
-    t = found.half_width / found.standard_error
-    # of a ratio of 2: four times the reference's variance of 1, and the candidate's of 4, of three values each
-    assert found.relative_half_width_percent == pytest.approx(100 * t * (8 / 3) ** 0.5 / 11)
-
-
 def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
     found = compare([-10, -11, -12], [-1, -2, -3])
     assert found.relative_percent < 0 < found.relative_half_width_percent
     found = compare([-1, 0, 1], [99, 100, 101], method="pooled")
     assert found.significant and found.relative_percent is None
-
-
-@pytest.mark.parametrize("method", ["welch", "pooled"])
-def test_samples_without_spread_have_an_exact_difference(method):
-    found = compare([5, 5, 5], [6, 6], method=method)
-    assert (found.difference, found.half_width, found.significant) == (1, 0, True)
-    assert not compare([5, 5, 5], [5, 5], method=method).significant
 
 
 # -- where the level of a series changes
@@ -138,23 +111,6 @@ def test_changes_are_found_where_the_level_changes(values: list[float], places: 
     assert [place for place, _ in change_points(values)] == places
 
 
-def test_changes_have_their_sizes_whatever_the_unit() -> None:
-    values = steps(5.4e6, 5.2e6, 5.5e6)
-    sizes = [size.relative_percent or 0 for _, size in change_points(values)]
-    assert sizes == pytest.approx([-3.7, 5.8], abs=0.2)
-    assert penalty_of([1e3 * v for v in values]) == pytest.approx(1e6 * penalty_of(values))
-
-
-@pytest.mark.parametrize("count", [6, 12, 40])
-def test_noise_alone_has_a_change_no_more_often_than_is_stated(count: int) -> None:
-    alarms = [bool(change_points(steps(5e6, count=count, seed=seed))) for seed in range(400)]
-    assert sum(alarms) <= 400 * FALSE_ALARMS
-
-
-def test_a_step_is_nearly_always_found() -> None:
-    assert sum(bool(change_points(steps(5e6, 0.993 * 5e6, count=20, seed=seed))) for seed in range(100)) >= 95
-
-
 # -- several tests at once
 
 
@@ -162,22 +118,6 @@ def test_holms_levels_are_those_of_his_example():
     # ordered p: 0.005, 0.01, 0.03, 0.04 at 5 %: the first two are rejected
     assert holm_levels([0.01, 0.04, 0.03, 0.005], 0.05) == pytest.approx([0.05 / 3, 0.025, 0.025, 0.0125])
     assert holm_levels([], 0.05) == []
-
-
-def test_a_change_and_its_p_value_say_the_same():
-    found = compare([10.0, 10.1, 9.9, 10.05], [9.7, 9.75, 9.8, 9.6]).relative_to()
-    low, high = found.interval(1 - found.p)
-    assert high == pytest.approx(0, abs=1e-9) and low < found.change < 0
-    allowed = compare([10.0, 10.1, 9.9, 10.05], [9.7, 9.75, 9.8, 9.6]).relative_to(allowed=0.01)
-    assert allowed.p > found.p
-    assert allowed.interval(1 - allowed.p)[1] == pytest.approx(-0.01)
-
-
-def test_a_change_can_be_related_to_another_number():
-    none_lost, some = [0.0, 0.0, 0.0], [0.2, 0.3, 0.1]
-    assert compare(none_lost, some).relative_to(2.0).change == pytest.approx(0.1)
-    with pytest.raises(ZeroDivisionError):
-        compare(none_lost, some).relative_to()
 
 
 # -- intervals of one sample

@@ -23,7 +23,7 @@ from lineproof.studies import runner
 from lineproof.studies.measuring import check_router
 from lineproof.studies.results import UNCHECKED
 from lineproof.studies.runner import OtherRouter, StudyRun
-from lineproof.studies.study import Study, load_study, steps_of
+from lineproof.studies.study import Study, steps_of
 from lineproof.system.ssh_shell import Result
 from support.model_bench import PROJECT
 from support.paths import ROOT
@@ -37,12 +37,6 @@ def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -
 
 
 SUITES = ROOT / "tests" / "studies"
-COMPARED = ("Difference Should Be",)
-
-
-def claims(suite: Path) -> list[list[str]]:
-    lines = (re.split(r" {2,}", line.strip()) for line in suite.read_text(encoding="utf-8").splitlines())
-    return [words for words in lines if words[0] in (*COMPARED, "Figure Should Be")]
 
 
 def test_every_platform_and_study_has_a_suite() -> None:
@@ -50,17 +44,6 @@ def test_every_platform_and_study_has_a_suite() -> None:
     for path in PROJECT.platforms.glob("*.yaml"):
         assert any(f"Open Testbed For    {path.stem}    " in text for text in texts), path.stem
     assert {path.stem for path in SUITES.glob("*.robot")} == {path.stem for path in PROJECT.studies.glob("*.yaml")}
-
-
-@pytest.mark.parametrize("suite", sorted(SUITES.glob("*.robot")), ids=lambda path: path.stem)
-def test_a_suite_runs_its_study_and_claims_rows_and_variants_that_it_has(suite: Path) -> None:
-    study, text = load_study(PROJECT.studies / f"{suite.stem}.yaml"), suite.read_text(encoding="utf-8")
-    assert re.search(rf"^Suite Setup +Run Study +{suite.stem}\b", text, re.MULTILINE)
-    # one on a real kernel names its testbed
-    assert bool(study.testbed) == bool(re.search(rf"^\$\{{TESTBED\}} +{study.testbed}$", text, re.MULTILINE))
-    for keyword, row, variant, *_ in claims(suite):
-        assert row in study.measures and variant in study.variants and row in study.rows_of(variant), (row, variant)
-        assert keyword not in COMPARED or study.baseline_of(variant) is not None
 
 
 # -- the order of a study's measurements: from its seed, in blocks, with the baseline first and last
@@ -91,11 +74,6 @@ def test_a_block_has_each_variant_once_in_an_order_of_its_own_between_two_of_the
     assert len(steps) == len(set(steps)) == 6 + 4 * 7 and sum(step.row == "long" for step in steps) == 6
 
 
-def test_a_study_without_a_baseline_has_all_variants_once(tmp_path: Path) -> None:
-    study = study_of(tmp_path, SMALL.replace("baseline: vpp\n", ""))
-    assert {(visit.variant, visit.turn) for visit in steps_of(study)} == {("vpp", ""), ("linux", "")}
-
-
 # -- what a study says before anything starts: what it will not measure, and what it cannot be measured on
 
 
@@ -123,12 +101,6 @@ def test_one_broken_study_hides_no_other(
     assert main(["study", "list"]) == 2
     shown = capsys.readouterr()
     assert "small" in shown.out and "broken.yaml:1: the key 'title' is missing" in shown.err
-
-
-@pytest.mark.parametrize("name", ["generators", "nftables_rules", "same_router"])
-def test_a_router_that_cannot_be_simulated_is_refused_with_the_testbed_that_measures_it(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"has no 'model:'.*run the study on --testbed netns"):
-        StudyRun(Project(ROOT), name, "simulated", "standard")
 
 
 SIMULATED = sorted(path.stem for path in (ROOT / "variables" / "studies").glob("freebsd_*.yaml"))

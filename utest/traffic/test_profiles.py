@@ -91,17 +91,6 @@ def test_the_number_of_flows_is_exact(word: str, count: int) -> None:
         assert {addresses.at(0) >> 24, addresses.at(addresses.count - 1) >> 24} == {network}
 
 
-def test_the_256_networks_are_all_different() -> None:
-    flows = profile("64b 256-networks").flows
-    assert {flows.destination.at(number) >> 16 for number in range(256)} == set(range(0x3000, 0x3100))
-    assert flows.source.count == 1
-
-
-def test_the_name_begins_with_the_size() -> None:
-    assert profile("1-flow vlan 64b").name == "64b 1-flow vlan"
-    assert profile("2000-flows genome:ag ").name == "genome:ag 2000-flows"
-
-
 @given(st.lists(st.sampled_from([*CATALOGUE.words(), "genome:abz", "5k-flows", "900b"]), max_size=5))
 def test_any_words_are_a_profile_or_a_sentence_error(words: list[str]) -> None:
     try:
@@ -194,14 +183,6 @@ def test_a_capture_that_cannot_be_sent_is_refused(
     assert says in str(caught.value) and "ours.pcap" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("words", "length"),
-    [("datagram-1500", 1500), ("datagram-1500 2-flows", 1500), ("64b", 0), ("imix", 0), ("datagram-1500 vlan", 0)],
-)
-def test_two_fragments_are_known_as_a_datagram(words: str, length: int) -> None:
-    assert CATALOGUE.profile(words.split()).fragmented_datagram == length
-
-
 # -- forms of captures
 
 
@@ -212,14 +193,6 @@ FRAME = bytes(12) + b"\x08\x00" + IP
 def pcap(magic: int = 0xA1B2C3D4, order: str = "<", frames: int = 3, snaplen: int = 65535) -> bytes:
     header = struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, snaplen, 1)
     return header + frames * (struct.pack(f"{order}IIII", 0, 0, len(FRAME), len(FRAME)) + FRAME)
-
-
-@pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
-def test_microseconds_and_nanoseconds_of_both_byte_orders_are_read(tmp_path: Path, magic: int, order: str):
-    (tmp_path / "x.pcap").write_bytes(pcap(magic, order, snaplen=0xFFFFFFFF))
-    ((frame, count),) = read_capture(tmp_path / "x.pcap").items()
-    assert (frame[: len(FRAME)], count) == (FRAME, 3)
 
 
 @pytest.mark.parametrize("cut", [1, 15, 17, 40])
@@ -269,29 +242,8 @@ def test_rates_of_any_unit_give_the_shares_of_the_streams(
     assert dict(found.sizes()) == pytest.approx({64: shares[0], 1518: shares[1]})
 
 
-@pytest.mark.parametrize("other", [latency(1000, 1518), stream(frame(1518), enabled=False)])
-def test_streams_that_measure_latency_or_are_disabled_are_left_out(other: Data) -> None:
-    found = program(stream(), other)
-    assert [item.share for item in found.directions[0]] == [1.0] and dict(found.sizes()) == {64: 1.0}
-
-
 TUPLE = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 20, "port_min": 1, "port_max": 5}
 TRIM = {"type": "trim_pkt_size", "name": "a"}
-
-
-@pytest.mark.parametrize(
-    ("variable", "mean"),
-    [
-        (counter(60, 160, op="random", size=2), 114),
-        (counter(60, 160, step=50, size=2), 114),
-        # those below 60 bytes are padded
-        (counter(40, 80, step=20, size=2), (64 + 64 + 84) / 3),
-        (counter(0, 0, size=2, value_list=[60, 60, 120]), (64 + 64 + 124) / 3),
-    ],
-)
-def test_varying_sizes_give_their_mean(variable: Data, mean: float) -> None:
-    found = program(stream(frame(204), (variable, TRIM)))
-    assert sum(size * part for size, part in found.sizes()) == pytest.approx(mean)
 
 
 def trimmed(variable: Data) -> Data:

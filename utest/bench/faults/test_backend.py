@@ -5,19 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.errors import ConfigError
-from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.simulation import FAULT_DEFAULTS, InjectedFault, parse_fault
 from lineproof_bench.backend import StreamGroup, StreamTraffic
 from lineproof_bench.faults.model import FaultyModel
-from lineproof_bench.server.ports import ServerCard
-from lineproof_bench.server.statistics import FlowStats
 from support.model_bench import HandClock, configuration, faulty_model, platform, traffic
 
 
@@ -86,15 +82,6 @@ def test_without_faults_it_is_the_model() -> None:
     assert backend.server_actions() == () and backend.ssh_fault() == {} and backend.reply_delay() == 0
 
 
-def test_counters_reset_and_wrap() -> None:
-    backend, clock = faulty_model(parse_fault("counter reset", start=2, at=0.5))
-    send(backend, clock)
-    assert send(backend, clock) == (-500_000, -500_000)
-    backend, clock = faulty_model(parse_fault("counter wrap", start=0, frames=1_400_000))
-    assert send(backend, clock) == (1_000_000, 1_000_000)
-    assert send(backend, clock) == (1_000_000 - 2**32, 1_000_000 - 2**32)
-
-
 def grouped(rule: str = "latency") -> StreamTraffic:
     (stream,) = traffic("64b", 1e6)
     return replace(stream, group=StreamGroup(7, rule))
@@ -110,28 +97,6 @@ def test_frames_that_are_held_come_later_and_are_none_of_a_group_that_began_mean
     backend.forget(7)
     clock.time = 4.0
     assert (backend.counters(1).ipackets, backend.flow_counters(7).received) == (1000, {})
-
-
-def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() -> None:
-    backend, clock = faulty_model(parse_fault("late frames", start=2, share=0.05))
-    stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1, frame=b"")
-    flows = FlowStats(backend, ServerCard())
-    groups = []
-    for _ in range(2):
-        flows.add(0, stream)
-        backend.start({0: (replace(grouped(), pps=1000),)}, 10.0)
-        clock.time += 11
-        groups.append(flows.values([7])["latency"]["7"])
-        assert backend.flow_counters(7).received[1][0] == 10_000, "late, and not lost"
-        flows.remove(0, stream)
-    assert fine_histogram(groups[1]["lat"]["hdrh"])[1_499_136] == 500
-    first, second = (row["lat"]["histogram"] for row in groups)
-    assert sum(first.values()) == sum(second.values()) == 10_000, "the sum fits, by the first trial's frames"
-    assert backend.latency_counters(7).histogram[1_500_000] == 500
-    short = sum(count for usec, count in backend.latency_counters(7).histogram.items() if usec < 10)
-    assert first["0"] == second["0"] > short
-    assert (groups[0]["lat"]["total_max"] < 1000, groups[1]["lat"]["total_max"]) == (True, 1_500_000)
-    assert groups[1]["er"] == {"ooo": 500, "sth": 500, "stl": 500}
 
 
 def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:
@@ -153,14 +118,6 @@ def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:
     assert after.uptime >= before.uptime - 1
     assert send(heir, again) == (1_000_000, 1_000_000)
     assert heir.state().interfaces[0].rx_packets == 3_000_000
-
-
-@pytest.mark.parametrize("whose", ["router", "cable"])
-def test_a_fault_that_begins_again_while_it_lasts_replaces_itself(whose: str) -> None:
-    backend, clock = faulty_model(parse_fault("one-way loss", start=1, share=0.05, port=0, every=True, of=whose))
-    for _ in range(4):
-        offered, forwarded = send(backend, clock)
-        assert forwarded / offered == pytest.approx(0.95, abs=1e-4)
 
 
 class RunningClock(HandClock):

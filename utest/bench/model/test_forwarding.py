@@ -15,25 +15,17 @@ from lineproof_bench.model.backend import ModelBackend, ModelSettings
 from lineproof_bench.model.forwarding import (
     StreamLoad,
     StreamPart,
-    Toeplitz,
     forward,
     parts_of,
 )
 from lineproof_bench.model.routing import RouterFeature, flow_of, forwarded_frame
-from lineproof_bench.model.schema import RouterModel, Rss, router_model
-from support.model_bench import PROJECT, HandClock, address, configuration, platform, traffic
+from lineproof_bench.model.schema import RouterModel, router_model
+from support.model_bench import PROJECT, HandClock, configuration, platform, traffic
 
 
 @cache
 def model(software: str = "vpp", rx_queues: int | None = None, platform: str = "netgate6100") -> RouterModel:
     return router_model(read_platform(PROJECT.platforms, platform), software, rx_queues)
-
-
-def test_two_ports_into_one_drop_what_the_line_cannot_carry() -> None:
-    loads = [StreamLoad(port, 800e3, 1518, (StreamPart(0, 1, 1.0),)) for port in (0, 1)]
-    fates = forward(model(), loads).fates
-    assert sum(fate.forwarded for fate in fates) * 800e3 * 8 * 1538 == pytest.approx(10e9)
-    assert all(fate.tx_dropped > 0.4 for fate in fates)
 
 
 RATES = st.floats(0, 15e6)
@@ -132,21 +124,3 @@ def test_only_cards_that_look_behind_labels_spread_them() -> None:
 
     assert queues("inner") == {part.queue for part in parts_of(router, plain, lambda flow: 1)} == {0, 1, 2}
     assert queues("none") == {0}
-
-
-# source, port, destination, port, hash with ports, hash without; Microsoft, "Verifying the RSS Hash Calculation"
-VECTORS = [
-    ("66.9.149.187", 2794, "161.142.100.80", 1766, 0x51CCC178, 0x323E8FC2),
-    ("199.92.111.2", 14230, "65.69.140.83", 4739, 0xC626B0EA, 0xD718262A),
-    ("24.19.198.95", 12898, "12.22.207.184", 38024, 0x5C2B394A, 0xD2D0A5DE),
-    ("38.27.205.30", 48228, "209.142.163.6", 2217, 0xAFC7327F, 0x82989176),
-    ("153.39.163.191", 44251, "202.188.127.2", 1303, 0x10E828A2, 0x5D1809C5),
-]
-
-
-@pytest.mark.parametrize(("source", "sport", "destination", "dport", "four", "two"), VECTORS)
-def test_verification_vectors(source: str, sport: int, destination: str, dport: int, four: int, two: int) -> None:
-    hasher = Toeplitz(Rss(key="microsoft").key_bytes)
-    addresses = address(source) + address(destination)
-    assert hasher.hash(addresses + sport.to_bytes(2, "big") + dport.to_bytes(2, "big")) == four
-    assert hasher.hash(addresses) == two

@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from sqlalchemy import text
 
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.history.store import HistoryStore, Imported, import_run, runs, runs_named, sentences, store_url
@@ -48,16 +47,6 @@ def test_a_run_is_stored_with_its_figures(place: str, tmp_path: Path) -> None:
     sentence = stored(store)[1][1]
     assert (sentence["kind"], sentence["value"]) == ("measured", pytest.approx(5.2e6))
     assert sentence["low"] < 5.2e6 < sentence["high"] and sentence["lost"] == pytest.approx(0.48)
-
-
-def test_the_same_run_again_changes_nothing(place: str, tmp_path: Path) -> None:
-    store = open_store(place)
-    run = write_run(tmp_path, 1, few(5e6, 1))
-    import_run(store, run)
-    before = stored(store)
-    for path in (run, shutil.copytree(run, tmp_path / "copy")):
-        assert import_run(store, path).added == "unchanged"
-    assert stored(store) == before
 
 
 def test_an_unclosed_run_is_replaced_and_a_closed_one_never(place: str, tmp_path: Path) -> None:
@@ -143,13 +132,6 @@ def test_files_that_are_no_store_are_refused(tmp_path: Path) -> None:
         open_store(str(other))
     with pytest.raises(ConfigError, match="no store yet"):
         HistoryStore(store_url(str(tmp_path / "none.db"), tmp_path))
-
-
-def test_text_that_a_database_cannot_hold_is_stored_visibly(place: str, tmp_path: Path) -> None:
-    store = open_store(place)
-    import_run(store, write_run(tmp_path, 1, [5e6, 5e6], release="24\x00.02 \x1b[31m", platform="bö\udcff"))
-    (row,) = store.rows(text("SELECT release, platform FROM runs"))
-    assert tuple(row) == (r"vpp 24\x00.02 \x1b[31m", "bö?")
 
 
 def test_runs_are_found_below_a_folder_and_links_are_not_followed(tmp_path: Path) -> None:

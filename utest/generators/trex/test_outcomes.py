@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 import struct
-import tracemalloc
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,15 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lineproof.core.bounds import UNKNOWN, Bounds
-from lineproof.core.latency import LatencyCount, Resolution, Statistic
-from lineproof.core.trial import UNDER_WAY, Fault, Load, Outcome, Tolerance, Trial, read_trial
+from lineproof.core.latency import LatencyCount, Statistic
+from lineproof.core.trial import UNDER_WAY, Fault, Load, Outcome, Trial
 from lineproof.errors import TestbedError
 from lineproof.generators.base import Direction
 from lineproof.generators.trex.client.running_traffic import SNAPSHOT_SHARES
 from lineproof.generators.trex.client.service import CounterReading, TrialCounts
 from lineproof.generators.trex.outcomes import (
     HIGHEST,
-    LARGEST,
     fine_histogram,
     make_outcome,
     probe_counts,
@@ -34,7 +30,6 @@ from lineproof.generators.trex.outcomes import (
 )
 from lineproof_bench.server.statistics import fine
 from support.made_testbeds import probe_group
-from support.paths import DATA
 
 FORTH, BOTH = (Direction(0, 1),), (Direction(0, 1), Direction(1, 0, swapped=True))
 FIRST = 5000.0
@@ -73,48 +68,6 @@ def outcome(after: dict[int, dict[str, int]] = ALL, directions: tuple[Direction,
     return make_outcome(answer(after, **other), Load(1000), 1.0, directions, speeds=speeds)
 
 
-def test_counts_are_differences_of_totals_and_those_of_three_moments_are_kept() -> None:
-    asked = answer(FULL)
-    at_end = {**asked.at_end.ports, 0: {**asked.at_end.ports[0], "ipackets": 900}}
-    found = make_outcome(replace(asked, at_end=replace(asked.at_end, ports=at_end)), Load(1000), 1.0, BOTH)
-    counted = [(row.intended, row.offered, row.forwarded) for row in found.directions]
-    assert counted == [(1000, 1000, 1000), (1000, 1000, 980)]
-    assert found.problems == () and found.readings["cpu_util"] == 12.5
-    kept = {moment: counts["0.ipackets"] for moment, counts in found.counters.items()}
-    assert kept == {"before": 7, "ended": 900, "after": 987}
-    assert set(found.counters["after"]) == {f"{port}.{name}" for port in (0, 1) for name in NOTHING}
-
-
-@pytest.mark.parametrize(
-    ("ended", "shares", "elapsed", "uncertainty"),
-    [
-        (1.03, (), 1.0, 0.03),
-        (2.0, (), 1.0, 1.0),
-        # faster than it was asked to send
-        (0.6, (), 0.3, 0.3),
-        (1.03, (0.0, 0.5, 1.0), 1.0, 0.001),
-        # the first frame left within the first half
-        (1.03, (0.5, 0.9, 1.0), 1.0, 0.001),
-        # a frame left after 99 %
-        (2.03, (0.0, 0.01, 0.3, 0.7, 0.99), 1.996, 0.035),
-    ],
-)
-def test_elapsed_has_an_uncertainty(
-    ended: float, shares: tuple[float, ...], elapsed: float, uncertainty: float
-) -> None:
-    # a possible duration is taken; otherwise elapsed - uncertainty is certainly reached
-    found = outcome(ended=ended, snapshots=sent_in(2.0 if ended > 2 else 1.0, *shares))
-    # 1000 intervals of the 999 between the frames
-    assert found.elapsed == pytest.approx(elapsed, rel=1.1e-3)
-    assert found.readings["elapsed_uncertainty"] == pytest.approx(uncertainty, abs=2.1e-3)
-
-
-def test_elapsed_is_on_the_testbeds_clock() -> None:
-    found = make_outcome(answer(FULL), Load(1000), 20.0, BOTH, clock_speed=20)
-    assert found.elapsed == 20.0 and found.readings["drain"] == pytest.approx(0.4)
-    assert found.readings["elapsed_uncertainty"] == pytest.approx(0.6, abs=0.03)
-
-
 def counted(port: int, counts: dict[int, dict[str, int]] = FULL, **more: int) -> dict[int, dict[str, int]]:
     """Return *counts* with *more* of *port*."""
     return {**counts, port: {**counts[port], **more}}
@@ -149,18 +102,6 @@ def test_each_fault_of_the_generator_is_a_problem(change: dict[str, Any], fault:
     found = outcome(**{"after": FULL, **change})
     assert [item.fault for item in found.problems] == ([fault] if fault else [])
     assert all(words in item.detail for item in found.problems)
-
-
-def test_a_port_that_counts_anew_shows_it_by_the_direction_that_nothing_is_sent_in() -> None:
-    found = make_outcome(answer(counted(1, opackets=1)), Load(1000), 1.0, BOTH[:1])
-    assert [(item.fault, item.directions) for item in found.problems] == [(Fault.COUNTERS, ((0, 1),))]
-
-
-@pytest.mark.parametrize(("errors", "certain"), [(19, 1), (20, 0), (0, 20)])
-def test_generator_errors_explain_only_as_much_loss_as_they_count(errors: int, certain: int) -> None:
-    found = outcome(counted(0, ierrors=errors))
-    trial = read_trial(1, found, Tolerance())
-    assert found.readings["ierrors"] == errors and trial.lost_frames(found.directions[1]).low == certain
 
 
 def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> CounterReading:
@@ -209,30 +150,6 @@ def test_the_bounds_contain_the_time_that_frames_were_sent(data: st.DataObject) 
 
 
 @pytest.mark.parametrize(
-    ("after", "early", "late", "expected"),
-    [
-        (ALL, 0, 30, [(0, 0), (0, 30)]),
-        (ALL, 20, 30, [(0, 0), (0, 10)]),
-        (ALL, 40, 30, [(0, 0), (0, 0)]),
-        # frames that may have been lost at once are no early queue, and lost ones were not under way
-        (FULL, 25, 50, [(0, 0), (20, 25)]),
-        (FULL, 0, 30, [(0, 0), (20, 10)]),
-    ],
-)
-def test_queues_grew_by_what_is_under_way_at_the_end_and_was_not_soon_after_the_start(
-    after: dict[int, dict[str, int]], early: int, late: int, expected: list[tuple[int, int]]
-) -> None:
-    readings = sent_in(1.0, 0.06, 0.1, under_way=early) + sent_in(1.0, 0.9, 0.97, under_way=late)
-    # port 0 received fewer: those from port 1
-    assert [(item.lost, item.backlog) for item in outcome(after, snapshots=readings).directions] == expected
-
-
-@pytest.mark.parametrize("shares", [(), (0.1, 0.2), (1.0,)])
-def test_without_a_reading_near_the_end_nothing_is_known_to_be_under_way(shares: tuple[float, ...]) -> None:
-    assert [item.backlog for item in outcome(snapshots=sent_in(1.0, *shares)).directions] == [None, None]
-
-
-@pytest.mark.parametrize(
     ("under", "lost", "took", "shares", "expected"),
     [
         (50, 0, 0.0, (0.2, 0.8, 0.9), 50),
@@ -256,37 +173,9 @@ def test_frames_under_way_are_those_of_every_reading(
     assert found.readings.get(f"{UNDER_WAY}1") == expected and f"{UNDER_WAY}0" not in found.readings
 
 
-@pytest.mark.parametrize(
-    ("at_first", "took", "expected"),
-    [
-        # a slow reading of two counters shows neither that frames were under way nor that none were
-        (50, 0.06, 50),
-        (0, 0.06, 50),
-        (0, 0.03, 30),
-        # a quick one shows that a queue was short, or shorter
-        (0, 0.0, 0),
-        (20, 0.0, 20),
-    ],
-)
-def test_a_slow_reading_hides_no_queue_and_a_queue_that_was_short_once_is_none(
-    at_first: int, took: float, expected: int
-) -> None:
-    readings = sent_in(1.0, 0.2, under_way=at_first, took=took) + sent_in(1.0, 0.8, 0.9, under_way=50, took=0.0)
-    assert outcome(ALL, snapshots=readings, latency=[PROBES]).readings[f"{UNDER_WAY}1"] == pytest.approx(
-        expected, abs=1
-    )
-
-
 def test_a_card_that_counts_once_a_second_shows_nothing_under_way() -> None:
     stale = [reading(moment, (round(1000 * moment),) * 2, (700, 700)) for moment in (0.8, 0.85, 0.9, 0.95)]
     assert f"{UNDER_WAY}1" not in outcome(snapshots=stale, latency=[PROBES]).readings
-
-
-def test_readings_are_those_that_are_known() -> None:
-    found = outcome(counted(0, ALL, ierrors=4), cpu_util=None, queue_full=50.0, cards={0: {"rx_crc_errors": 4}})
-    assert found.problems == () and "cpu_util" not in found.readings
-    shown = [found.readings[name] for name in ("queue_full", "ierrors", "card.0.rx_crc_errors")]
-    assert shown == [47, 4, 4]
 
 
 def test_what_a_port_sends_unasked_hides_no_loss_and_excuses_no_more_than_it_is() -> None:
@@ -390,32 +279,6 @@ def test_bounds_are_one_bucket_where_all_is_known(samples: list[float], name: st
     assert found is not None and found.high <= (1 + 1.001 * found.low if hdrh else 2 * found.low + 1e-6)
 
 
-@pytest.mark.parametrize(
-    ("count", "statistic", "expected", "doubt"),
-    [
-        # the bucket 0 may be of an earlier trial, and frames later than 1 s are in none
-        (as_trex_counts([8.0] * 1000), "max", Bounds(0, math.inf), "1,000 of 1,000 received probe frames came"),
-        (as_trex_counts([8.0] * 300 + [50.0] * 700, 1000), "p10", Bounds(0, 60), "300 of 1,000 received"),
-        (as_trex_counts([8.0] * 300 + [50.0] * 700, 1000), "max", Bounds(50, math.inf), "known: 50 µs"),
-        # the maximum is of an earlier trial
-        (probed({50: 1000}, 1000, 1000, 3e6), "max", Bounds(50, 60), "one digit; expected TRex started with '--hdrh'"),
-        (as_trex_counts([8.0, 1.5e6], hdrh=True), "max", Bounds(1_499_136, 1_500_160), ""),
-        # an empty fine histogram of several cores is not taken for the coarse one
-        (probed({20: 1000}, 1000, 1000, hdrh=fine({})), "max", Bounds(20, 30), "with '--software' and one core"),
-    ],
-)
-def test_the_bounds_are_these(count: LatencyCount, statistic: str, expected: Bounds, doubt: str) -> None:
-    assert bounds(count, statistic) == expected and doubt in count.doubt
-
-
-def test_the_sizes_of_a_direction_are_one_sample_and_a_direction_is_by_itself() -> None:
-    small, large = (probe_group({}, n, n, hdrh=fine({usec: n})) for n, usec in ((1800, 20), (200, 50_000)))
-    first, second = probe_counts([small, large, {**small, "tx_port": 1, "rx_port": 0}])
-    assert bounds(first, "p80") == Bounds(20, 21) and bounds(first, "p95") == Bounds(49_984, 50_016)
-    assert bounds(second, "p95") == Bounds(20, 21)
-    assert probed({}, 1000, 0, hdrh=fine({})).resolution is Resolution.THREE_DIGITS
-
-
 # -- the fine histogram, which a stranger's server sends
 
 
@@ -426,17 +289,6 @@ def test_a_fine_histogram_is_read_as_it_was_recorded(frames: dict[int, int]) -> 
         width = 2 ** max(0, usec.bit_length() - 11)
         expected[usec - usec % width] += count
     assert fine_histogram(fine(frames)) == expected
-
-
-def test_the_fine_histograms_of_a_real_trex_are_its_coarse_ones_but_finer() -> None:
-    groups = json.loads((DATA / "trex-latency-v3.08.json").read_text(encoding="utf-8"))
-    for group in groups:
-        coarse = Counter[str]()
-        for usec, frames in fine_histogram(group["hdrh"]).items():
-            coarse[str(bucket(usec))] += frames
-        assert coarse == group["histogram"]
-    (found,) = probe_counts(groups)
-    assert found.received == sum(found.histogram.values()) == 601 and bounds(found, "max") == Bounds(4640, 4644)
 
 
 PLAIN = struct.pack(">IIIIQQd", 0x1C849313, 1, 0, 3, 1, HIGHEST, 1.0)
@@ -477,15 +329,3 @@ def test_any_bytes_are_a_histogram_or_refused(data: bytes, text: str) -> None:
         except TestbedError:
             continue
         assert all(0 <= usec < 2**24 and frames > 0 for usec, frames in found.items())
-
-
-def test_a_bomb_is_not_unzipped() -> None:
-    bomb = sealed(PLAIN + bytes(100 << 20))
-    assert len(bomb) < LARGEST
-    tracemalloc.start()
-    try:
-        with pytest.raises(TestbedError):
-            fine_histogram(bomb)
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20
-    finally:
-        tracemalloc.stop()
