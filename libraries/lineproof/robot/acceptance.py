@@ -274,7 +274,7 @@ class AcceptanceKeywords(Component):
             raise (SlaFailure if ruling is Ruling.FAIL else Inconclusive)(message)
 
     def _line(self) -> str:
-        """Return the verdict in one line, beneath those of the suite's other sentences."""
+        """Return the verdict in one line, its figures at the right margin, or below where they have no room."""
         judged, verdict = self.shared.sentence, self.shared.verdict
         figure, *_ = re.split(r" \(| = | at (?!least|most)", verdict.reason.summary, maxsplit=1)
         measured = figure.replace("at least", "≥")
@@ -282,8 +282,8 @@ class AcceptanceKeywords(Component):
             measured = f"carries {judged.carries.removesuffix(' line rate')} ({judged.margin})"
         as_expected = "" if verdict.ruling is Ruling.PASS else ", as expected"
         head = f"{verdict.ruling.value}{as_expected}: {judged.requirement.sentence}:"
-        line = f"{head:<{len('PASS: :') + self.shared.widest}} {measured}"
-        return line if len(line) <= WIDTH else f"{head} {measured}"
+        line = f"{head} {measured:>{max(0, WIDTH - len(head) - 1)}}"
+        return line if len(line) <= WIDTH else f"{head}\n{measured:>{WIDTH}}"
 
     def close_evidence(self) -> None:
         """Record the end of the run and write the manifest of its files. Harmless when repeated."""

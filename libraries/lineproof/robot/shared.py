@@ -104,9 +104,6 @@ class Shared:
     shown: list[str] = field(default_factory=list)
     """HTML that the keyword of the sentence shows at its end."""
 
-    widest: int = 0
-    """The longest sentence of the suite, in characters, by which the lines of PASSes are aligned."""
-
     recorder: Recorder | None = None
     labels: RunLabels | None = None
     progress: Progress = field(default_factory=lambda: Progress(None))

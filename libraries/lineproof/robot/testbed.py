@@ -104,7 +104,6 @@ class TestbedKeywords(Component):
             raise ConfigError("no sentence of these tests can be judged; each test says why")
         required = check.required
         self.shared.progress = Progress(sys.__stderr__, plan.clock_speed, len(required))
-        self.shared.widest = max((len(requirement.sentence) for requirement in required), default=0)
         if required:
             budget = plan.budget(required)
             least, most = budget.wall_seconds(plan.clock_speed), budget.most_wall_seconds(plan.clock_speed)
