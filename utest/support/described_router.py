@@ -111,7 +111,7 @@ def with_examples(kind: str, which: int = 0) -> RouterDescription:
 def data_with_examples(kind: str, which: int = 0) -> dict[str, Any]:
     """Return its data, with the examples of ``utest/data/router_examples``."""
     data: dict[str, Any]
-    data, _ = read_yaml(LIBRARIES / "lineproof" / "routers" / kind / f"{kind}.yaml")
+    data = {"shell": kind, **read_yaml(LIBRARIES / "lineproof" / "routers" / kind / f"{kind}.yaml")[0]}
     own = DATA / "router_examples" / f"{kind}.yaml"
     examples = read_yaml(own)[0] if own.exists() else {}
     for place, listed in examples.items():

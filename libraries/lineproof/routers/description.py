@@ -131,7 +131,7 @@ class FrameGroup(Config):
 
 
 class RouterDescription(CommandChannel):
-    """A router's commands and changes. ``like``: one that comes with Lineproof, see :func:`load_description`.
+    """A router's commands and changes. ``shell``: its file's name. ``like``: one that comes with Lineproof.
 
     ``save``, ``restore``: how the router keeps its configuration and goes back to it. ``look``: what others have
     changed meanwhile, over which it is not to go. ``changes``: those for a test, then those for kinds of frames;
@@ -304,7 +304,7 @@ def read_description(folder: Folder, name: str) -> RouterDescription:
 def load_description(path: Path, named: str = "") -> tuple[RouterDescription, Mapping[Location, int]]:
     """Return the description in *path* and each of its own keys' line; *named*: its name's key. Raises ConfigError.
 
-    Where it has no key, that of the router that it is ``like`` holds, also of ``commands``.
+    Where it has no key, that of the router that it is ``like`` holds, also of ``commands``; its name is the file's.
     """
     data, lines = _read(path)
     return validate_config(data, RouterDescription, path, lines, named), lines
@@ -312,8 +312,10 @@ def load_description(path: Path, named: str = "") -> tuple[RouterDescription, Ma
 
 def _read(path: Path) -> tuple[Any, Mapping[Location, int]]:
     data, lines = read_yaml(path)
-    like = data.get("like") if isinstance(data, dict) else None
-    if not isinstance(like, str):
+    if not isinstance(data, dict):
+        return data, lines
+    data = {"shell": path.stem, **data}
+    if not isinstance(like := data.get("like"), str):
         return data, lines
     if like not in (known := sorted({file.parent.name for file in PACKAGED_ROUTERS.glob("*/*.yaml")})):
         raise located(path, lines, ("like",), f"is '{shortened(like)}'; {instead_of(like, known)}")
