@@ -228,11 +228,11 @@ def test_the_same_counts_of_two_interfaces_are_those_of_one(counts: str, error: 
 @pytest.mark.parametrize("channel", ["exec", "terminal"])
 def test_a_router_without_single_commands_gets_the_hint_of_a_terminal(channel: str) -> None:
     version = {"run": "v", "pattern": "^is (?P<version>.+)", "example": "is 1", "expected": {"version": "1"}}
-    more = {"channel": channel, "terminal": {"prompt": "x#", "prompts": ["x#"]}} if channel == "terminal" else {}
+    more = {"terminal": {"prompt": "x#", "prompts": ["x#"]}} if channel == "terminal" else {}
     file = described("shell: mybox", commands={"version": version}, **more)
     with pytest.raises(TestbedError, match="exec is not supported") as caught:
         generic(file, Scripted({"v": "exec is not supported\n"}, status=1)).identify()
-    hint = "expected 'channel: terminal' in variables/shells/mybox.yaml"
+    hint = "expected the key 'terminal' in variables/shells/mybox.yaml"
     assert (hint in str(caught.value)) == (channel == "exec")
 
 
@@ -305,8 +305,9 @@ def read(folder: Path, text: str, name: str = "mybox") -> RouterDescription:
         (("run: show uptime json", "run: show {interface}"), "'{interface}' is not known"),
         (("      tx_packets: 'ports[name={interface}].out.packets'\n", ""), "names no 'tx_packets'"),
         (("'^error:'", "'\"up\"|error'"), "taken for a refusal"),
-        (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
-        (("shell: mybox", "shell: mybox\nterminal: {prompt: 'a>', prompts: ['a>']}"), "'channel': 'channel: terminal'"),
+        (("shell: mybox", "channel: terminal"), "'channel': is 'terminal'; expected"),
+        (("shell: mybox", "channel: posix\nterminal: {prompt: 'a>', prompts: ['a>']}"), "'channel': is 'posix'"),
+        (("shell: mybox", "terminal: {prompt: 'a>'}"), "'prompt' and 'prompts'"),
         (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
         (("shell: mybox", "shell: other"), "expected 'mybox'"),
         (("    expected: {uptime: 90.5}\n", ""), "'commands.uptime': is not tried"),
@@ -444,6 +445,7 @@ def test_each_expression_of_a_description_is_proven_by_an_example(name: str, tmp
     ("keys", "says"),
     [
         ({}, ""),
+        ({"prompts": []}, "'prompt' and 'prompts', .*, go together"),
         ({"pagers": []}, "'pager' and 'pagers', .*, go together"),
         ({"pager": None}, "'pager' and 'pagers', .*, go together"),
         ({"pagers": ["--more--"]}, "'pager' does not match all of '--more--'"),
@@ -464,7 +466,7 @@ def test_a_prompt_and_a_pager_match_their_examples_and_nothing_else(keys: dict[s
         "example": "te1 is up, 10 More\n",
         "expected": {"version": "1"},
     }
-    data = {"shell": "x", "channel": "terminal", "terminal": terminal, "commands": {"version": query}}
+    data = {"shell": "x", "terminal": terminal, "commands": {"version": query}}
     with pytest.raises(ValueError, match=says) if says else nullcontext():
         if problems := [*RouterDescription.model_validate(data).problems()]:
             raise ValueError(*problems)

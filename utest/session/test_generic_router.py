@@ -25,8 +25,6 @@ SOFTWARE = """\
     interfaces: [GigabitEthernet0/1, GigabitEthernet0/2]
 """
 WARM = """\
-shell: warm
-channel: terminal
 terminal: {prompt: 'Router(\\(\\w+\\))?#', prompts: ['Router# '], pager: '\\s*--More--', pagers: [--More--]}
 refused: ['^% Invalid']
 refusals: ['% Invalid input']

@@ -37,7 +37,6 @@ commands:
 """A description whose answers are JSON."""
 
 BASE = r"""
-channel: terminal
 terminal: {prompt: 'Router(\(\w+\))?#', prompts: ['Router# '], first: [terminal length 0]}
 refused: ['^%']
 refusals: ['% entry not found', '% nothing to commit']
@@ -116,7 +115,7 @@ def data_with_examples(kind: str, which: int = 0) -> dict[str, Any]:
     examples = read_yaml(own)[0] if own.exists() else {}
     for place, listed in examples.items():
         query: Any = data
-        for key in place.split("."):
+        for key in filter(None, place.split(".")):
             at = int(key) if isinstance(query, list) else key
             base = query["like"] if isinstance(query, dict) and key not in query else query
             # what is like it has no part in its examples

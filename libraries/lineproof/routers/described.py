@@ -346,9 +346,9 @@ class Router:
         try:
             values = self._results("version", command, raw)
         except TestbedError as error:
-            if raw or self.description.channel == "terminal" or isinstance(error, RouterUnreachable):
+            if raw or self.description.terminal or isinstance(error, RouterUnreachable):
                 raise
-            hint = f"if it takes no single commands, expected 'channel: terminal' in {self._name}"
+            hint = f"if it takes no single commands, expected the key 'terminal' in {self._name}"
             raise TestbedError(f"{error}; {hint}") from None
         facts = {name: str(value) for name, value in values.items()}
         for name, fact in self.description.commands.facts.items():

@@ -208,8 +208,10 @@ class RouterDescription(CommandChannel):
 
         A change may be for more, and name more, where Python in the router's folder gives these words.
         """
-        if (self.channel == "terminal") != (self.terminal is not None):
-            yield ("channel",), "'channel: terminal' and the key 'terminal' go together; expected both or none of them"
+        if self.channel != "exec" and (self.channel == "terminal") != (self.terminal is not None):
+            yield ("channel",), f"is '{self.channel}'; expected 'terminal', or none, with the key 'terminal' alone"
+        for text in self.terminal.problems() if self.terminal else ():
+            yield ("terminal",), text
         if bool(self.save) != bool(self.restore):
             yield ("save" if self.save else "restore",), "'save' and 'restore' go together; expected both or none"
         proven: dict[Location, str | None] = {("refused", str(at)): text for at, text in enumerate(self.refused)}

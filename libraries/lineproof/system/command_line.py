@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..command_values import Expression, Fact, compiled, picked
+from ..command_values import Expression, Expressions, Fact, compiled, picked
 from ..config import Config
 from ..errors import TestbedError
 from .ssh_shell import Dialogue, Result, Shell, first_line, plain_text
@@ -17,17 +17,17 @@ from .ssh_shell import Dialogue, Result, Shell, first_line, plain_text
 class CommandChannel(Config):
     """A machine's way to take commands, and its words for what it refuses.
 
-    ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``
-    they are typed at a prompt. ``refused``: expressions that are found in the output of a command that was refused;
+    ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``,
+    whose key says so alone, they are typed at a prompt. ``refused``: expressions that are found in the output of a command that was refused;
     ``prints``: all that a command of a change may print where none is; ``gone``: in that of a line of an ``undo`` that
     has nothing to undo; ``refusals``: examples of these outputs; ``ignore``: is no part of what it shows.
     """
 
     channel: Literal["posix", "exec", "terminal"] = "exec"
     terminal: Dialogue | None = None
-    refused: tuple[Expression, ...] = ()
+    refused: Expressions = ()
     prints: Expression | None = None
-    gone: tuple[Expression, ...] = ()
+    gone: Expressions = ()
     refusals: tuple[str, ...] = ()
     ignore: Expression | None = None
     limit: Annotated[float, Field(ge=1, le=120)] = 10.0

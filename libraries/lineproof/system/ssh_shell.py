@@ -12,12 +12,12 @@ import re
 import select
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ..command_values import Expression, compiled
 from ..config import Config
@@ -58,16 +58,16 @@ class Dialogue(Config):
     """
 
     prompt: Expression
-    prompts: Annotated[tuple[str, ...], Field(min_length=1)]
+    prompts: tuple[str, ...] = ()
     pager: Expression | None = None
     pagers: tuple[str, ...] = ()
     answer: Annotated[str, Field(min_length=1)] = " "
     first: tuple[str, ...] = ()
 
-    @model_validator(mode="after")
-    def _check_examples(self) -> Dialogue:
-        if (self.pager is None) is not (self.pagers == ()):
-            raise ValueError("'pager' and 'pagers', examples of its last line, go together; expected both or none")
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong with the expressions: an example is missing, or they match something else."""
+        if not self.prompts or (self.pager is None) is not (self.pagers == ()):
+            yield "'prompt' and 'prompts', 'pager' and 'pagers', examples of its last line, go together; expected both"
         for key, text, examples, others in (
             ("prompt", self.prompt, self.prompts, self.pagers),
             ("pager", self.pager, self.pagers, self.prompts),
@@ -75,12 +75,11 @@ class Dialogue(Config):
             matches = compiled(text or "(?!)").fullmatch
             for example in examples:
                 if not matches(example.rstrip()):
-                    raise ValueError(f"'{key}' does not match all of '{shortened(example)}', which is in '{key}s'")
+                    yield f"'{key}' does not match all of '{shortened(example)}', which is in '{key}s'"
             for example in ("", *others):
                 if matches(example.rstrip()):
                     shown = f"'{shortened(example)}'" if example else "an empty line"
-                    raise ValueError(f"'{key}' matches {shown}; expected an expression of a {key}, and nothing else")
-        return self
+                    yield f"'{key}' matches {shown}; expected an expression of a {key}, and nothing else"
 
 
 @dataclass(frozen=True, slots=True)
