@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
@@ -16,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 from .config import Location, did_you_mean, read_yaml
 from .errors import TestbedError
 from .json_text import parse_json
+from .project import PACKAGED_ROUTERS
 from .visible import shortened
 
 MOST_OUTPUT = 1 << 20
@@ -61,11 +61,6 @@ def _checked_path(value: str) -> str:
     return value
 
 
-def _checked_expression(value: str) -> str:
-    compiled(value)
-    return value
-
-
 def _checked_group(value: str) -> str:
     if compiled(value).groups < 1:
         raise ValueError("needs a group, '(…)', around the number")
@@ -73,7 +68,7 @@ def _checked_group(value: str) -> str:
 
 
 JsonPath = Annotated[str, Field(max_length=200), AfterValidator(_checked_path)]
-Expression = Annotated[str, AfterValidator(_checked_expression)]
+Expression = Annotated[str, AfterValidator(lambda text: compiled(text).pattern)]
 GroupPattern = Annotated[str, Field(min_length=1), AfterValidator(_checked_group)]
 """An expression whose first group is the value."""
 
@@ -229,17 +224,21 @@ Fact = tuple[str, str]
 """A command, and an expression whose first group is the fact; of several matches each other one is a part of it."""
 
 
-_machine = functools.cache(lambda home: read_yaml(home / "machine.yaml")[0])
+_machine = functools.cache(lambda router: read_yaml(PACKAGED_ROUTERS / router / "machine.yaml")[0])
 
 
-def facts_of(home: Path, part: str, **words: str) -> dict[str, Fact]:
-    """Return the facts of a *part* of ``machine.yaml`` in *home*, with *words* in place of those in braces."""
-    escaped = {name: re.escape(text) for name, text in words.items()}
-    return {
-        name: (filled(command, words), filled(pattern, escaped))
-        for command, patterns in _machine(home)[part].items()
-        for name, pattern in patterns.items()
-    }
+def facts_of(router: str, part: str, **words: str) -> dict[str, Fact]:
+    """Return the facts of a *part* of the ``machine.yaml`` of *router*, with *words* in place of those in braces.
+
+    A command with ``{names}`` is given what stands in place of its expressions, and shows each as ``name: value``.
+    """
+    escaped, facts = {name: re.escape(text) for name, text in words.items()}, dict[str, Fact]()
+    for command, patterns in _machine(router)[part].items():
+        line = filled(command, {**words, "names": " ".join(patterns.values())})
+        for name, text in patterns.items():
+            shown = rf"^{re.escape(text)}: *(?!none *$)(.*)"
+            facts[name] = (line, shown if "{names}" in command else filled(text, escaped))
+    return facts
 
 
 def facts_as(kind: type[F], known: Mapping[str, str], **own: object) -> F:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.command_values import facts_of as described_facts
 from lineproof.command_values import picked
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.core.under_load import CpuLoad, QueueLoad, cpu_load
@@ -95,7 +96,7 @@ def test_the_kernel_of_this_machine_is_read_and_nothing_is_made_up() -> None:
 
 def test_the_link_of_a_pci_device_is_read_but_not_what_the_kernel_does_not_know() -> None:
     device = "/sys/bus/pci/devices/0000:03:00.0"
-    facts = linux.facts_of_linux("link", folder=device)
+    facts = described_facts("linux", "link", folder=device)
     (command,) = {command for command, _ in facts.values()}
     files = {"numa_node": "-1", "max_link_width": "255", "current_link_width": "8", "max_link_speed": "8.0 GT/s PCIe"}
     found = picked({command: "".join(f"{device}/{name}:{value}\n" for name, value in files.items())}, facts)

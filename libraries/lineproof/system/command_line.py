@@ -17,10 +17,11 @@ from .ssh_shell import Dialogue, Result, Shell, first_line, plain_text
 class CommandChannel(Config):
     """A machine's way to take commands, and its words for what it refuses.
 
-    ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands; at a ``terminal``,
-    whose key says so alone, they are typed at a prompt. ``refused``: expressions that are found in the output of a command that was refused;
-    ``prints``: all that a command of a change may print where none is; ``gone``: in that of a line of an ``undo`` that
-    has nothing to undo; ``refusals``: examples of these outputs; ``ignore``: is no part of what it shows.
+    ``channel``: ``posix`` is a shell of POSIX; ``exec`` a command line that takes single commands. At a ``terminal``
+    they are typed at a prompt; the channel need not say it. ``refused``: expressions that are found in the output of a
+    command that was refused; ``prints``: all that a command of a change may print where none is; ``gone``: in that of a
+    line of an ``undo`` that has nothing to undo; ``refusals``: examples of these outputs; ``ignore``: is no part of
+    what it shows.
     """
 
     channel: Literal["posix", "exec", "terminal"] = "exec"

@@ -15,14 +15,14 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..command_values import facts_as, summarised
+from ..command_values import facts_as, facts_of, summarised
 from ..core.router_facts import NicFacts, RouterFacts
 from ..errors import ConfigError, TestbedError
 from ..files import not_written
 from ..generators.site import GeneratorEndpoint, connect_trex
 from ..generators.trex.driver import TrexSettings
 from ..platforms import Platform, RouterSetup
-from ..routers.linux import PCI_ADDRESS, card_facts, facts_of_linux
+from ..routers.linux import PCI_ADDRESS, card_facts
 from ..simulation import InjectedFault
 from ..system.children import bench_command
 from ..system.command_line import Answers, ShellCommands
@@ -174,7 +174,7 @@ def read_host(shell: Shell) -> RouterFacts:
     Never raises: what is not read is missing, with the reason in ``unread``.
     """
     answers = Answers(ShellCommands(shell))
-    machine = answers.facts(facts_of_linux("machine"))
+    machine = answers.facts(facts_of("linux", "machine"))
     devices: dict[str, dict[str, str]] = {}
     row = rf"^(/sys/devices/\S*/({PCI_ADDRESS}))(/(?:virtio\d+/)?net/[\w.-]+)?/uevent:([A-Z_]+)=(.*)$"
     for folder, address, port, name, value in re.findall(row, answers.ask(_DEVICES)[_DEVICES], re.MULTILINE):
@@ -188,7 +188,7 @@ def read_host(shell: Shell) -> RouterFacts:
     nics = list[NicFacts]()
     for address in [name for name in sorted(devices) if is_card[name]][:_MOST_CARDS]:
         card = devices[address]
-        link = answers.facts(facts_of_linux("link", folder=card["folder"]))
+        link = answers.facts(facts_of("linux", "link", folder=card["folder"]))
         information = "\n".join(answers.ask(*(f"ethtool -i {name}" for name in card["INTERFACE"].split())).values())
         firmware = summarised(re.findall(r"^firmware-version: *(\S.*)", information, re.MULTILINE))
         own = {"model": card.get("PCI_ID", "").lower(), "driver": card.get("DRIVER"), "firmware": firmware}

@@ -14,11 +14,9 @@ How busy its processors, their threads and its receive queues are:
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ...command_values import facts_as, facts_of, matched, picked
 from ...core.router_facts import NicFacts, Placement, RouterFacts
@@ -38,7 +36,6 @@ _TOP = "top -b -P -H -S -d 2 -s 1 100"
 TIMES = "kern.cp_times"
 _STATES = ("user", "nice", "system", "softirq", "idle")
 _FLOW_CONTROL = {"0": "off", "1": "rx", "2": "tx", "3": "rx and tx"}
-_described = functools.partial(facts_of, Path(__file__).parent)
 
 
 class FreeBsd(Router):
@@ -51,16 +48,16 @@ class FreeBsd(Router):
         if len(parts) < 3:
             raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
         facts = {"software": parts[0], "kernel": kernel.strip(), "version": parts[2]}
-        command, pattern = _described("machine")["_pfsense"]
+        command, pattern = facts_of("freebsd", "machine")["_pfsense"]
         if version := matched(pattern, self._commands.shown(command)):
             facts |= {"software": "pfSense", "version": version, "operating system": f"{parts[0]} {parts[2]}"}
         return facts
 
     def facts(self) -> RouterFacts:
         """Return its facts, see :meth:`.Router.facts`. ``workers``: its processors."""
-        answers, facts, trees = Answers(self._commands), _described("machine"), self.words["trees"]
+        answers, facts, trees = Answers(self._commands), facts_of("freebsd", "machine"), self.words["trees"]
         cards = {
-            name: _described("card", trees=trees, interface=name, tree=_subtree(name) or "-")
+            name: facts_of("freebsd", "card", trees=trees, interface=name, tree=_subtree(name) or "-")
             for name in self.interfaces
         }
         shown = answers.ask(*(command for own in (facts, *cards.values()) for command, _ in own.values()))

@@ -14,11 +14,9 @@ module either (``nft`` is asked only where its code is in the kernel already).
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ...command_values import counter_value, facts_as, facts_of, matched, summarised
 from ...core.router_facts import NicFacts, Placement, RouterFacts
@@ -42,14 +40,15 @@ class Linux(Router):
     def facts(self) -> RouterFacts:
         """Return its facts, see :meth:`.Router.facts`. ``workers``: its processors that are online."""
         answers = Answers(self._commands)
-        machine = answers.facts(facts_of_linux("machine"))
+        machine = answers.facts(facts_of("linux", "machine"))
         interrupts, affinity, _ = answers.ask(f"cat {_INTERRUPTS}", _AFFINITY, _IRQBALANCE).values()
         # processors that each interrupt goes to; where the kernel does not show it, those that it may go to
         affinities = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", affinity, re.MULTILINE)
         cpus_of = {int(irq): cpus for irq, kind, cpus in sorted(affinities, key=lambda row: row[1], reverse=True)}
         nics, placement = list[NicFacts](), list[Placement]()
         for name in self.interfaces:
-            card = answers.facts(facts_of_linux("card", interface=name) | facts_of_linux("link", folder=_device(name)))
+            card = answers.facts(facts_of("linux", "card", interface=name))
+            card |= answers.facts(facts_of("linux", "link", folder=_device(name)))
             bus = card.get("_bus") or card.get("_device", "")
             channels = sum(int(card.get(key, "0")) for key in ("_rx channels", "_channels"))
             nic = card_facts(
@@ -243,9 +242,6 @@ _FILTERS = "grep -ohwE 'nft_do_chain|ipt_do_table' /proc/kallsyms"
 """Which packet filters are in the kernel, built in or as a module."""
 _TABLES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
 PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-
-facts_of_linux = functools.partial(facts_of, Path(__file__).parent)
-"""The facts of a part of ``machine.yaml``: the ``machine``, a ``card``, the PCIe ``link`` of the device in a folder."""
 
 
 def _device(interface: str) -> str:

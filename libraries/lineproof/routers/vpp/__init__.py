@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from ...command_values import counter_value, facts_as, facts_of, figure, matched, picked
 from ...core.packet_cost import is_input, packet_costs
@@ -23,7 +22,7 @@ from ...errors import TestbedError
 from ...system.command_line import Answers
 from ...system.ssh_shell import first_line
 from ..described import Router, Words, read_or_note
-from ..linux import card_facts, facts_of_linux
+from ..linux import card_facts
 
 _RUNTIME, _HARDWARE = "vppctl show runtime", "vppctl show hardware-interfaces"
 _CPU, _PLACEMENT, _BUFFERS = "vppctl show cpu", "vppctl show interface rx-placement", "vppctl show buffers"
@@ -63,9 +62,9 @@ class Vpp(Router):
         """Return its facts, see :meth:`.Router.facts`. The main thread is a worker where there is no other."""
         answers = Answers(self._commands, refusal_by_vpp)
         shown = answers.ask(_VERSION, _CPU, _THREADS, _PLACEMENT, _HARDWARE, _BUFFERS)
-        machine = answers.facts(facts_of_linux("machine"))
+        machine = answers.facts(facts_of("linux", "machine"))
         hardware = dict(self.description.commands.tables["hardware"].blocks(shown[_HARDWARE]))
-        described = facts_of(Path(__file__).parent, "card")
+        described = facts_of("vpp", "card")
         placement, nics = _placement(shown[_PLACEMENT]), list[NicFacts]()
         queues = Counter(row.interface for row in placement)
         for name in self.interfaces:
@@ -73,7 +72,7 @@ class Vpp(Router):
             if address := card.get("pci_address", ""):
                 # VPP prints 0000:03:00.00
                 card["pci_address"] = address = re.sub(r"\.0(?=\d)", ".", address)
-                link = answers.facts(facts_of_linux("link", folder=f"/sys/bus/pci/devices/{address}"))
+                link = answers.facts(facts_of("linux", "link", folder=f"/sys/bus/pci/devices/{address}"))
             if link:  # it says whether there are nodes
                 card.pop("NUMA node", None)
             rx_queues = queues[name] or int(card.get("_rx queues", 0)) or None
