@@ -77,7 +77,7 @@ Problem = tuple[Location, str]
 """The key where something is wrong, and what is wrong with it."""
 
 INTERFACE = "{interface}"
-WORD_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
+WORD_IN_BRACES = re.compile(r"\{([A-Za-z_][\w/-]*)\}", re.ASCII)
 
 
 def _one_or_more(value: Any) -> Any:

@@ -274,6 +274,7 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
         ({"changes": [CHANGE | {"with": ["x"]}]}, "'with' has text for words in braces"),
         ({"changes": [CHANGE | {"look": LOOK | {"run": "show {networks}"}}]}, "'{networks}' is not known"),
         ({"changes": [CHANGE | {"do": "a {Peer}"}]}, "'{Peer}' is not known .* did you mean 'peer'"),
+        ({"changes": [CHANGE | {"look": LOOK, "back": "a {no/yes} {former}"}]}, "'{no/yes}' is not known"),
         ({"changes": [CHANGE | {"for": "router"}]}, "'{peer}' is not known"),
         ({"changes": [CHANGE | {"for": "everything"}]}, "'everything'; expected one of: router, interface, side"),
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "at most 1 item"),
@@ -296,6 +297,14 @@ def test_a_change_like_another_has_its_keys_and_own_words_in_place_of_its_words(
     assert (one.for_, one.do, one.undo, one.note) == ("prefix", ("k={ip}",), ("u",), "k")
     assert (other.for_, other.do, other.undo, other.note) == ("prefix", ("other={ip}",), ("v",), "other")
     assert shown is not None and (shown.run, shown.pattern) == ("show k", ("{peer6} (?P<value>.+)",))
+    assert list(file.problems()) == []
+
+
+def test_an_opposite_that_differs_in_a_word_is_said_with_the_change() -> None:
+    keys = {"do": ["mode", "{set/unset} route {peer}"]}
+    file = RouterDescription.model_validate({"shell": "x", "changes": [keys, {"like": keys, "undo": "own"}]})
+    assert [change.do for change in file.changes] == 2 * [("mode", "set route {peer}")]
+    assert [change.undo for change in file.changes] == [("mode", "unset route {peer}"), ("own",)]
     assert list(file.problems()) == []
 
 

@@ -65,6 +65,8 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
 """Whatever a change may be ``for``, each of it, and the words that may stand in its braces."""
 
 
+_PAIR = re.compile(r"\{([\w-]+)/([\w-]+)\}")
+
 NO_COMMANDS = {"example", "expected", "without"}
 """The keys of a look in which no words stand in braces."""
 
@@ -72,6 +74,7 @@ NO_COMMANDS = {"example", "expected", "without"}
 class DescribedChange(Config):
     """Commands that change the configuration, with {words} of what they are ``for``, and their opposites.
 
+    ``{add/del}`` in ``do``: the opposite differs in this word alone.
     ``look``: the value before. Is it ours, nothing is done. Is there none, ``undo`` undoes it; another one is set again
     by ``back`` with ``{former}``, and without ``back`` ends the configuration. ``over``: in place of ``do`` then.
     ``note``: said to a person. ``check``: the value is read back, and this is advice where it is not ours.
@@ -96,6 +99,8 @@ class DescribedChange(Config):
         keys = _merged(data)
         if not isinstance(texts := keys.pop("with", {}), dict):
             raise ValueError("'with' has text for words in braces; expected for example {peer: '{peer6}'}")
+        if _PAIR.search(do := json.dumps(keys.get("do"))):
+            keys = {"undo": json.loads(_PAIR.sub(r"\2", do)), **keys, "do": json.loads(_PAIR.sub(r"\1", do))}
         return json.loads(filled(json.dumps(keys), {word: json.dumps(f"{text}")[1:-1] for word, text in texts.items()}))
 
     def unknown_words(self, known: Collection[str]) -> Iterator[Problem]:
