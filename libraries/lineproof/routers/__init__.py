@@ -1,6 +1,7 @@
 """Routers under test: telemetry, configure, restore. A router knows nothing of generators.
 
-Each is a folder with its description, ``NAME/NAME.yaml``, and Python for what no file can say.
+Each is a folder with its description, ``NAME/NAME.yaml`` (keys: docs/any-router.md; examples of what routers print:
+utest/data/router_examples), and Python for what no file can say.
 """
 
 from __future__ import annotations
