@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..command_values import INTERFACE, command_line, compiled, filled, plain_mac
 from ..core.counter_names import received_pauses
@@ -34,7 +34,7 @@ FIRST_TABLE = 29700
 """Number of the routing table of the first stack of tags, and of the first tag's interface; each has the next one."""
 
 TUNING_ADVICE = "look at what its card supports, and fix or remove it in the platform's 'tuning'"
-NO_VALUES: Mapping[str, str | float] = {}
+NO_VALUES: Mapping[str, Any] = {}
 _OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
 """Interfaces that are made for tagged frames, with the same peers."""
 
@@ -367,12 +367,11 @@ class Router:
 
     def facts(self) -> RouterFacts:
         """Return its machine, system and cards, as far as they are described. Reads only, and never raises."""
-        unread: dict[str, str] = {}
-        none: Mapping[str, str] = {}
-        versions = read_or_note("version", self.identify, unread, none) if self.description.commands.version else none
+        unread, commands = dict[str, str](), self.description.commands
+        versions = read_or_note("version", self.identify, unread, NO_VALUES) if commands.version else NO_VALUES
         other = {key: value for key, value in versions.items() if key not in ("software", "version")}
         other |= self._condition(unread)
-        if query := self.description.commands.neighbours:
+        if query := commands.neighbours:
             known = read_or_note("neighbours", lambda: [*self._neighbours(query)], unread, list[NeighbourEntry]())
             shown = sorted({entry.address: entry.mac for entry in known}.items())
             other |= {"neighbours": ", ".join(f"{address} {mac}" for address, mac in shown)} if shown else {}

@@ -292,7 +292,7 @@ def _word(value: str | float) -> str:
 def read_description(folder: Folder, name: str) -> RouterDescription:
     """Return the router *name* of *folder*; a project's own is tried by its examples. Raises ConfigError for all."""
     path = named_file(folder, name, "shell")
-    description, lines = load_description(path, "shell")
+    description, lines = load_description(path)
     if path.parent != getattr(folder, "own", folder):
         return description
     if (PACKAGED_ROUTERS / name / "__init__.py").exists():
@@ -308,13 +308,13 @@ def read_description(folder: Folder, name: str) -> RouterDescription:
     return description
 
 
-def load_description(path: Path, named: str = "") -> tuple[RouterDescription, Mapping[Location, int]]:
-    """Return the description in *path* and each of its own keys' line; *named*: its name's key. Raises ConfigError.
+def load_description(path: Path) -> tuple[RouterDescription, Mapping[Location, int]]:
+    """Return the description in *path* and each of its own keys' line. Raises ConfigError.
 
     Where it has no key, that of the router that it is ``like`` holds, also of ``commands``; its name is the file's.
     """
     data, lines = _read(path)
-    return validate_config(data, RouterDescription, path, lines, named), lines
+    return validate_config(data, RouterDescription, path, lines, "shell"), lines
 
 
 def _read(path: Path) -> tuple[Any, Mapping[Location, int]]:

@@ -64,19 +64,18 @@ class Vpp(Router):
         shown = answers.ask(_VERSION, _CPU, _THREADS, _PLACEMENT, _HARDWARE, _BUFFERS)
         machine = answers.facts(facts_of("linux", "machine"))
         hardware = dict(self.description.commands.tables["hardware"].blocks(shown[_HARDWARE]))
-        described = facts_of("vpp", "card")
         placement, nics = _placement(shown[_PLACEMENT]), list[NicFacts]()
         queues = Counter(row.interface for row in placement)
         for name in self.interfaces:
-            card, link = picked({_HARDWARE: hardware.get(name, "")}, described), dict[str, str]()
+            card = picked({_HARDWARE: hardware.get(name, "")}, facts_of("vpp", "card"))
             if address := card.get("pci_address", ""):
                 # VPP prints 0000:03:00.00
                 card["pci_address"] = address = re.sub(r"\.0(?=\d)", ".", address)
-                link = answers.facts(facts_of("linux", "link", folder=f"/sys/bus/pci/devices/{address}"))
-            if link:  # it says whether there are nodes
-                card.pop("NUMA node", None)
+                if link := answers.facts(facts_of("linux", "link", folder=f"/sys/bus/pci/devices/{address}")):
+                    card.pop("NUMA node", None)  # it says whether there are nodes
+                    card |= link
             rx_queues = queues[name] or int(card.get("_rx queues", 0)) or None
-            nics.append(card_facts(name, {**card, **link}, machine.get("_cards", ""), address, rx_queues=rx_queues))
+            nics.append(card_facts(name, card, machine.get("_cards", ""), address, rx_queues=rx_queues))
         threads = re.findall(r"^\s*\d+\s+(vpp_\w+)", shown[_THREADS], re.MULTILINE)
         if pools := "; ".join("{name}: {total} of {size} B".format_map(pool) for pool in _pools(shown[_BUFFERS])):
             machine["buffers"] = pools
