@@ -289,22 +289,14 @@ def test_a_look_that_cannot_be_is_refused(data: dict[str, Any], words: str) -> N
 
 def test_a_change_like_another_has_its_keys_and_own_words_in_place_of_its_words() -> None:
     look = LOOK | {"run": "show {key}", "pattern": "{peer} (?P<value>.+)", "expected": {"peer6": "x", "value": "1"}}
-    first = {"for": "router", "with": {"key": "k", "value": "1"}, "do": ["{key}={value}"], "undo": "u", "look": look}
+    first = {"for": "router", "with": {"key": "k", "value": "1"}, "do": ["{on/off} {key}={value}"], "look": look}
     second = {"like": first, "for": "prefix", "with": {"value": "{ip}", "peer": "{peer6}"}, "note": "{key}"}
     third = {"like": second, "with": {"key": "other"}, "undo": ["v"]}
     file = RouterDescription.model_validate({"shell": "x", "changes": [second, third]})
     (one, other), (shown, _) = file.changes, [change.look for change in file.changes]
-    assert (one.for_, one.do, one.undo, one.note) == ("prefix", ("k={ip}",), ("u",), "k")
-    assert (other.for_, other.do, other.undo, other.note) == ("prefix", ("other={ip}",), ("v",), "other")
+    assert (one.for_, one.do, one.undo, one.note) == ("prefix", ("on k={ip}",), ("off k={ip}",), "k")
+    assert (other.for_, other.do, other.undo, other.note) == ("prefix", ("on other={ip}",), ("v",), "other")
     assert shown is not None and (shown.run, shown.pattern) == ("show k", ("{peer6} (?P<value>.+)",))
-    assert list(file.problems()) == []
-
-
-def test_an_opposite_that_differs_in_a_word_is_said_with_the_change() -> None:
-    keys = {"do": ["mode", "{set/unset} route {peer}"]}
-    file = RouterDescription.model_validate({"shell": "x", "changes": [keys, {"like": keys, "undo": "own"}]})
-    assert [change.do for change in file.changes] == 2 * [("mode", "set route {peer}")]
-    assert [change.undo for change in file.changes] == [("mode", "unset route {peer}"), ("own",)]
     assert list(file.problems()) == []
 
 

@@ -307,7 +307,6 @@ def read(folder: Path, text: str, name: str = "mybox") -> RouterDescription:
         (("'^error:'", "'\"up\"|error'"), "taken for a refusal"),
         (("shell: mybox", "channel: terminal"), "'channel': is 'terminal'; expected"),
         (("shell: mybox", "channel: posix\nterminal: {prompt: 'a>', prompts: ['a>']}"), "'channel': is 'posix'"),
-        (("shell: mybox", "terminal: {prompt: 'a>'}"), "'prompt' and 'prompts'"),
         (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
         (("shell: mybox", "shell: other"), "expected 'mybox'"),
         (("    expected: {uptime: 90.5}\n", ""), "'commands.uptime': is not tried"),
