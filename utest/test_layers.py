@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -157,6 +158,17 @@ UNUSED = {
 def test_a_process_imports_nothing_that_it_does_not_use(process: str) -> None:
     modules = children.run((sys.executable, "-P", "-c", f"import sys, {process}; print(*sys.modules)"), 60).stdout
     assert process in modules.split() and set(UNUSED[process].split()).isdisjoint(modules.split())
+
+
+@pytest.mark.slow
+def test_files_that_run_beside_scapy_are_under_the_gpl_too() -> None:
+    client = f"{PRODUCT}.generators.trex.client"
+    entries = f"{client}.__main__, {client}.profile_program, {client}.pypi, {client}.shipped"
+    modules = children.run((sys.executable, "-P", "-c", f"import sys, {entries}; print(*sys.modules)"), 60).stdout
+    tables = tomllib.loads((ROOT / "REUSE.toml").read_text(encoding="utf-8"))["annotations"]
+    (listed,) = [table["path"] for table in tables if "GPL" in table["SPDX-License-Identifier"]]
+    licensed = {path for pattern in listed for path in ROOT.glob(pattern.replace("/**", "/*.py"))}
+    assert {FILES[name] for name in modules.split() if name in FILES} <= licensed
 
 
 QUANTITY_NAMES = {"loses", "recovers", "pdv", "gathers", "reorders"}

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """Processes that load profiles, forked from one that has imported trex-stl-lib, which takes a second of each.
 
 A forked process runs the program that :mod:`lineproof.generators.trex.profile_loader` starts, to its end. Suites with

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """The process that runs TRex's Python client: trex-stl-lib 0.3 of PyPI, or the client that a server ships.
 
 Run as ``python -m lineproof.generators.trex.client [FOLDER]`` in its own session; FOLDER has the client that TRex ships

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """Asks the next hops of ports for their MAC addresses, through the server."""
 
 from __future__ import annotations

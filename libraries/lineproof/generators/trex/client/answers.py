@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """Reads what a TRex server and the libraries say: answers, events, errors as plain text, loads of the cores."""
 
 from __future__ import annotations

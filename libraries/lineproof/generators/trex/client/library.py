@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """A connection to a TRex server: what both client libraries share of it, and what each of them has of its own."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """The process that runs a user's profile, a file in TRex's format, and answers its streams as JSON. Sends nothing.
 
 Run as ``python -m lineproof.generators.trex.client.profile_program REQUEST [FOLDER]``; FOLDER has the client that TRex

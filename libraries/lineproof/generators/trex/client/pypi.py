@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """The client of PyPI, trex-stl-lib 0.3: the only file that imports ``trex_stl_lib``. For the client's process only."""
 
 from __future__ import annotations

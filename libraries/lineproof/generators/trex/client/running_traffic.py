@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """The client's commands about traffic: a trial, whose load may change once, and listening without traffic."""
 
 from __future__ import annotations

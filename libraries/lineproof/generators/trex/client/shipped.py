@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """The client that TRex v3 ships: the only file that imports ``trex``. For the client's process only.
 
 Its ``trex/__init__.py`` puts its folder ``external_libs`` first on the path: Scapy, PyYAML and a ZeroMQ binding that

@@ -1,4 +1,3 @@
-# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """Our own connection to the server, and the limits that guard against what it may send.
 
 Ours has several requests under way: far away, one that waits for the last answer is too late. An answer is JSON of
