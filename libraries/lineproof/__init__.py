@@ -1,3 +1,3 @@
 """Lineproof: acceptance tests for router performance SLAs. The core, which knows nothing of Robot Framework."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
