@@ -38,6 +38,10 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(file), target
 
 
+def test_no_table_has_an_escaped_pipe_which_the_site_would_show_with_its_backslash() -> None:
+    assert [page.name for page in PAGES if r"\|" in page.read_text(encoding="utf-8")] == []
+
+
 def test_every_page_of_the_documentation_is_in_its_list() -> None:
     listed = set(re.findall(r"\]\(([\w/-]+\.md)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8")))
     pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
