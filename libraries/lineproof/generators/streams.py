@@ -87,23 +87,23 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
             probe_shares(profile)
         if direction.swapped and profile.one_direction_reason:
             raise ValueError(profile.one_direction_reason)
-        rows, to = profile.program.directions[direction.swapped], direction.destination
-        return tuple(Stream(item.frame.hex(), item.share, program=item.text, destination=to) for item in rows)
+        parsed, to = profile.program.directions[direction.swapped], direction.destination
+        return tuple(Stream(stream.frame.hex(), stream.share, program=stream.text, destination=to) for stream in parsed)
     flows, headers = profile.flows.of_pair(direction.pair), profile.headers.of_pair(direction.pair)
     if direction.swapped:
         flows, headers = flows.reversed(), headers.reversed()
     variables = _variables(flows, headers)
 
-    def stream(item: FrameClass, share: float, gap: float) -> Stream:
+    def stream(frame: FrameClass, share: float, gap: float) -> Stream:
         to = direction.destination
-        if item.data:
-            data = with_swapped_addresses(item.data) if direction.swapped else item.data
+        if frame.data:
+            data = with_swapped_addresses(frame.data) if direction.swapped else frame.data
             return Stream(data.hex(), share, gap, destination=to)
         fixed = headers.ip if variables and headers.version == 4 else None
-        return Stream(frame_bytes(item.size, flows, headers).hex(), share, gap, variables, fixed, destination=to)
+        return Stream(frame_bytes(frame.size, flows, headers).hex(), share, gap, variables, fixed, destination=to)
 
     streams = [
-        stream(item, share, round(STREAM_GAP * index, 6)) for index, (item, share) in enumerate(profile.shares())
+        stream(frame, share, round(STREAM_GAP * index, 6)) for index, (frame, share) in enumerate(profile.shares())
     ]
     if probe is not None:
         # of each size and in the same flows, so that they wait in the same queues; not all sizes at the same moment
@@ -182,9 +182,9 @@ def _variables(flows: Flows, headers: Headers) -> tuple[Variable, ...]:
     source, destination = (headers.ip + offset for offset in VARYING_BYTES[headers.version])
     return tuple(
         # field engines need a range of a whole number of steps
-        Variable(name, offset, item.at(0), item.at(item.count - 1) + item.step - 1, step=item.step)
-        for name, offset, item in (("src", source, flows.source), ("dst", destination, flows.destination))
-        if item.count > 1
+        Variable(name, offset, span.at(0), span.at(span.count - 1) + span.step - 1, step=span.step)
+        for name, offset, span in (("src", source, flows.source), ("dst", destination, flows.destination))
+        if span.count > 1
     )
 
 

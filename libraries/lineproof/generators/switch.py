@@ -76,16 +76,16 @@ class Switch:
         time.sleep(self.settings.settle)
         after, problems = self.read(), list(outcome.problems)
         for row in outcome.directions:
-            for key, own, words in (
+            for key, own, which in (
                 (f"{row.tx_port}.in", row.offered, f"sent by port {row.tx_port}"),
                 (f"{row.rx_port}.out", row.forwarded, f"received by port {row.rx_port}"),
             ):
                 counted, ports = after[key] - before[key], ((row.tx_port, row.rx_port),)
                 if counted < 0:
-                    text = f"the switch's count of frames {words} fell"
+                    text = f"the switch's count of frames {which} fell"
                     problems.append(Problem(Fault.COUNTERS, text, directions=ports))
                 elif abs(counted - own) > SPARE_FRAMES + self.settings.tolerance * max(own, counted):
-                    text = f"the switch counted {counted} frames {words}, the generator {own}"
+                    text = f"the switch counted {counted} frames {which}, the generator {own}"
                     problems.append(Problem(Fault.MISCOUNTED, text, directions=ports))
         counters = {moment: dict(counts) for moment, counts in outcome.counters.items()}
         for moment, counts in (("before", before), ("after", after)):

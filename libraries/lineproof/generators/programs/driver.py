@@ -390,7 +390,7 @@ def outcome_of(
     They are those *before* it, when all programs had *ended*, and *after* the last frames had arrived. *links*: by
     port, whether it was up.
     """
-    problems, rows = list[Problem](), list[DirectionCount]()
+    problems, by_direction = list[Problem](), list[DirectionCount]()
     moments = {
         name: {port: dict(of) for port, of in totals.items()} for name, totals in (("ended", ended), ("after", after))
     }
@@ -409,15 +409,15 @@ def outcome_of(
         if report.others:
             sizes = (round(report.size * count) for count in (row.offered, row.forwarded))
             row = replace(row, **dict(zip(("offered_bytes", "forwarded_bytes"), sizes, strict=True)))
-        rows.append(row)
-    ways, spare = [(row.tx_port, row.rx_port) for row in rows], max(report.others for report in sent.values())
+        by_direction.append(row)
+    ways, spare = [(row.tx_port, row.rx_port) for row in by_direction], max(report.others for report in sent.values())
     problems += counter_problems((before, moments["after"]), ways, links, spare=spare)
-    problems += [problem for row in rows for problem in missed_problem(before, after, row)]
+    problems += [problem for row in by_direction for problem in missed_problem(before, after, row)]
     least, most = _together(sent.values())
     counters = by_moment(before=before, **moments)
     readings = {"elapsed_uncertainty": (most - least) / 2}
     elapsed = (least + most) / 2
-    return Outcome(load, duration, elapsed, 0.0, tuple(rows), tuple(problems), readings, counters=counters)
+    return Outcome(load, duration, elapsed, 0.0, tuple(by_direction), tuple(problems), readings, counters=counters)
 
 
 def _together(sent: Collection[Sent]) -> tuple[float, float]:

@@ -163,7 +163,7 @@ class TrexGenerator(Generator):
         setting, numbers = self.settings, list(self.settings.ports)
         left = left_claims(setting.address)
         former = {port: handler for claim in left for port, handler in claim.handlers.items() if port in numbers}
-        owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers) if item["owner"]}
+        owners = {port["index"]: port["owner"] for port in self._call("ports", ports=numbers) if port["owner"]}
         # handlers of this generator's own earlier connection replace older ones
         self._handlers = self._call(
             "acquire",
@@ -307,22 +307,22 @@ class TrexGenerator(Generator):
             return CountSnapshot(sent, came)
 
         before, after, *samples = map(snapshot, (changed.before, changed.after, *changed.samples))
-        ends = [item.offered for item in outcome.directions]
+        ends = [row.offered for row in outcome.directions]
         # counts read after the end of sending give no time
-        samples = [item for item in samples if all(sent < end for sent, end in zip(item.offered, ends, strict=True))]
+        samples = [count for count in samples if all(sent < end for sent, end in zip(count.offered, ends, strict=True))]
         # s of the second phase: the change lies between its request and its answer
         shortest = max(0.0, duration - (changed.answered - changed.start_asked) * speed)
         longest = max(0.0, duration - (changed.asked - changed.start_answered) * speed)
-        rows, slowest, fastest = list[DirectionCount](), math.inf, 0.0
+        by_direction, slowest, fastest = list[DirectionCount](), math.inf, 0.0
         for row, early, late in zip(outcome.directions, before.offered, after.offered, strict=True):
             most, least = row.offered - early, row.offered - late
             slowest = min(slowest, least / longest if longest else 0.0)
             fastest = max(fastest, most / shortest if shortest else math.inf)
             # any count of the first phase is enough: it only has to overload the router
             short, over = max(0.0, second.pps * shortest - most), max(0.0, least - second.pps * longest)
-            rows.append(replace(row, intended=row.offered + round(short - over)))
+            by_direction.append(replace(row, intended=row.offered + round(short - over)))
         more = {"second_load_pps": second.pps, "change_uncertainty": longest - shortest}
-        outcome = replace(outcome, directions=tuple(rows), readings={**outcome.readings, **more})
+        outcome = replace(outcome, directions=tuple(by_direction), readings={**outcome.readings, **more})
         return StepDown(outcome, second, before, after, tuple(samples), (slowest, fastest))
 
     def round_trips(self) -> list[float]:
@@ -372,6 +372,7 @@ class TrexGenerator(Generator):
     def _trial(self, load: Load, duration: float, rates: Sequence[float] = ()) -> TrialRequest:
         prepared = self._required
         directions, probe = prepared.directions, prepared.probe
+        probed = directions if probe else ()
         of_each = zip(directions, rates or [load.pps] * len(directions), strict=True)
         return TrialRequest(
             rates={direction.tx_port: pps for direction, pps in of_each},
@@ -379,7 +380,7 @@ class TrexGenerator(Generator):
             drain=DRAIN,
             duration=duration,
             clock_speed=self.settings.clock_speed,
-            groups={item.tx_port: probe_groups(prepared.profile, item) for item in directions} if probe else {},
+            groups={direction.tx_port: probe_groups(prepared.profile, direction) for direction in probed},
             times=probe is None or probe.times,
         )
 
@@ -502,7 +503,7 @@ def _streams_by_port(
     directions: Sequence[Direction], streams_of: Callable[[Direction], Sequence[Stream]]
 ) -> dict[int, list[dict[str, Any]]]:
     """Return the streams of each direction as data, by sending port."""
-    return {direction.tx_port: [item.to_json() for item in streams_of(direction)] for direction in directions}
+    return {direction.tx_port: [stream.to_json() for stream in streams_of(direction)] for direction in directions}
 
 
 def _owners_text(owners: Mapping[int, str]) -> str:
@@ -538,4 +539,4 @@ _REMEDIES = {
 
 def remedy_of(refusal: str) -> str:
     """Return what to add to the server's words; "" where they say enough."""
-    return next((remedy for words, remedy in _REMEDIES.items() if words in refusal), "")
+    return next((remedy for text, remedy in _REMEDIES.items() if text in refusal), "")

@@ -66,16 +66,16 @@ def make_outcome(
     that the port received while it could; ``drain``: s of the testbed's clock.
     """
     before, snapshots = counts.before, [reading.after(counts.before) for reading in counts.snapshots]
-    sent = {item.tx_port: counts.after.since(before, item.tx_port, "opackets") for item in directions}
+    sent = {direction.tx_port: counts.after.since(before, direction.tx_port, "opackets") for direction in directions}
     least, most = (clock_speed * s for s in sending_bounds(counts.first, counts.at_end.latest, snapshots, sent))
     most = max(most, duration) if most > duration - clock_speed * START_BURST else most
     elapsed = duration if least <= duration <= most else (least + most) / 2
     latency = probe_counts(counts.latency)
-    rows = list[DirectionCount]()
+    by_direction = list[DirectionCount]()
     for direction in directions:
         way, pps = (direction.tx_port, direction.rx_port), (rates or {}).get(direction.tx_port, load.pps)
         row = counted(before.ports, counts.after.ports, way, round(pps * duration))
-        rows.append(replace(row, backlog=queue_growth(snapshots, sent, row)))
+        by_direction.append(replace(row, backlog=queue_growth(snapshots, sent, row)))
     queues = before.queue_full, counts.after.queue_full
     queue_full = None if None in queues else max(0.0, queues[1] - queues[0])  # type: ignore[operator]
     # a core that filled its queue was not idle: the reading was not there yet
@@ -84,19 +84,19 @@ def make_outcome(
     problems += _of_clocks(counts)
     # some drivers correct their counts of bytes and errors meanwhile
     frames = [
-        {port: {name: of[name] for name in ("opackets", "ipackets")} for port, of in item.ports.items()}
-        for item in counts.snapshots
+        {port: {name: of[name] for name in ("opackets", "ipackets")} for port, of in reading.ports.items()}
+        for reading in counts.snapshots
     ]
     in_order = [before.ports, *frames, counts.at_end.ports, counts.after.ports]
-    ways = [(row.tx_port, row.rx_port) for row in rows]
+    ways = [(row.tx_port, row.rx_port) for row in by_direction]
     problems += counter_problems(in_order, ways, counts.links, partial(_error_words, counts))
-    for row in rows:
+    for row in by_direction:
         problems += _pauses(counts, row, load, speeds or {})
         problems += missed_problem(before.ports, counts.after.ports, row, _missed_words(counts, row, latency))
         if late := counts.late.get(row.rx_port):
             detail = f"port {row.rx_port}: up to {late:,} more than {DRAIN:g} s after the last one was sent"
             problems.append(Problem(Fault.LATE, detail, late, ((row.tx_port, row.rx_port),)))
-    if cpu is None and any(row.lost for row in rows):
+    if cpu is None and any(row.lost for row in by_direction):
         detail = f"its load is not known, and a transmit queue was full {queue_full or 0:.0f} times"
         problems.append(Problem(Fault.CPU_BOUND, detail))
     if not counts.finished:
@@ -105,8 +105,8 @@ def make_outcome(
         "cpu_util": cpu,
         "rx_cpu_util": counts.at_end.rx_load,
         "elapsed_uncertainty": most - elapsed,
-        "ierrors": sum(_grown(counts, row.rx_port, "ierrors") for row in rows),
-        "oerrors": sum(_grown(counts, row.tx_port, "oerrors") for row in rows),
+        "ierrors": sum(_grown(counts, row.rx_port, "ierrors") for row in by_direction),
+        "oerrors": sum(_grown(counts, row.tx_port, "oerrors") for row in by_direction),
         "queue_full": queue_full,
         "drain": counts.drained * clock_speed,
     }
@@ -114,7 +114,7 @@ def make_outcome(
         readings |= {f"card.{port}.{name}": count for name, count in of_card.items()}
         if _of_card(counts, port, is_group_count):
             readings[f"{RECEIVED_AROUND}{port}"] = counts.received_around.get(port)
-    for row in rows:
+    for row in by_direction:
         if any(count.tx_port == row.tx_port for count in latency):
             readings[f"{UNDER_WAY}{row.tx_port}"] = under_way(snapshots, row, duration / clock_speed)
     return Outcome(
@@ -122,7 +122,7 @@ def make_outcome(
         duration=duration,
         elapsed=elapsed,
         started=counts.started,
-        directions=tuple(rows),
+        directions=tuple(by_direction),
         problems=tuple(problems),
         readings={name: float(value) for name, value in readings.items() if value is not None},
         latency=latency,
@@ -137,7 +137,7 @@ def _grown(counts: TrialCounts, port: int, name: str) -> int:
 
 def _of_clocks(counts: TrialCounts) -> Iterator[Problem]:
     """Yield that the clock of the server, or the time of day, cannot be believed."""
-    times = [counts.first, *(time for item in counts.snapshots for time in (item.earliest, item.latest))]
+    times = [counts.first, *(time for reading in counts.snapshots for time in (reading.earliest, reading.latest))]
     if any(earlier > later for earlier, later in pairwise([*times, counts.at_end.latest])):
         yield Problem(Fault.CLOCK, "the server's went back")
     server, slowest, fastest = counts.clocks
@@ -207,12 +207,12 @@ def sending_bounds(
     for port, frames in offered.items():
         if not frames:
             continue
-        during = [item for item in snapshots if 0 < item.sent(port) < frames]
-        none = [item for item in snapshots if not item.sent(port)]
+        during = [reading for reading in snapshots if 0 < reading.sent(port) < frames]
+        none = [reading for reading in snapshots if not reading.sent(port)]
         # counters that stand still show less than was sent, so neither the first frame nor the last one
-        is_live = _rise([(item, item.sent(port) / frames) for item in [*none[-1:], *during]], ended - first)
-        began = [item.earliest for item in none] if is_live else []
-        sent = [item.latest for item in snapshots if item.sent(port) >= frames]
+        is_live = _rise([(reading, reading.sent(port) / frames) for reading in [*none[-1:], *during]], ended - first)
+        began = [reading.earliest for reading in none] if is_live else []
+        sent = [reading.latest for reading in snapshots if reading.sent(port) >= frames]
         intervals = frames / max(1, frames - 1)
         most = max(most, intervals * (min([*sent, ended]) - max([first, *began])))
         least = min(least, intervals * (during[-1].earliest - during[0].latest) if is_live else 0.0)
@@ -236,11 +236,11 @@ def under_way(snapshots: Sequence[CounterReading], row: DirectionCount, seconds:
     Readings count once as many frames had come back. As many as are sent between the reading of two counters may be
     none, or more of them: such a reading shows neither. All lost ones may have been lost before.
     """
-    counts = [(item, item.sent(row.tx_port), item.received(row.rx_port)) for item in snapshots]
-    steady = [(item, sent, back) for item, sent, back in counts if 0 < sent < row.offered and 2 * back >= sent]
-    if len(steady) < STEADY_READINGS or not _rise([(item, back / row.offered) for item, _, back in steady], seconds):
+    counts = [(at, at.sent(row.tx_port), at.received(row.rx_port)) for at in snapshots]
+    steady = [(at, sent, back) for at, sent, back in counts if 0 < sent < row.offered and 2 * back >= sent]
+    if len(steady) < STEADY_READINGS or not _rise([(at, back / row.offered) for at, _, back in steady], seconds):
         return None
-    torn = [row.offered / seconds * (item.latest - item.earliest) for item, *_ in steady]
+    torn = [row.offered / seconds * (at.latest - at.earliest) for at, *_ in steady]
     fewest = sorted(sent - back - frames for frames, (_, sent, back) in zip(torn, steady, strict=True))
     most = min(sent - back + frames for frames, (_, sent, back) in zip(torn, steady, strict=True))
     return max(0, math.floor(min(fewest[-2], most)) - row.lost)
@@ -252,8 +252,8 @@ def queue_growth(snapshots: Sequence[CounterReading], offered: Mapping[int, int]
     Those under way near the end and not lost, less those that were under way soon after the start. The readings while
     every port was sending count; None: there are too few near the end. Without an early one, none were under way.
     """
-    during = [item for item in snapshots if all(item.sent(port) < count for port, count in offered.items())]
-    counts = [(sent := item.sent(row.tx_port), sent - item.received(row.rx_port)) for item in during]
+    during = [reading for reading in snapshots if all(reading.sent(port) < count for port, count in offered.items())]
+    counts = [(sent := reading.sent(row.tx_port), sent - reading.received(row.rx_port)) for reading in during]
     half, last = EARLY_SHARE * row.offered, counts[-BACKLOG_READINGS:]
     # a reading early in the trial says nothing about its end
     if not last or last[0][0] < half:
@@ -297,11 +297,11 @@ def _counts(groups: Sequence[Mapping[str, Any]]) -> list[LatencyCount]:
     if not any("histogram" in group for group in groups):
         return counts
     # with --software and several cores, v3.08 adds up the coarse ones alone (src/stx/stl/trex_stl.cpp)
-    if any(count.received + count.elsewhere and not rows for count, rows in zip(counts, fine, strict=True)):
+    if any(count.received + count.elsewhere and not frames for count, frames in zip(counts, fine, strict=True)):
         remedy = "with '--software' and one core" if any(texts) else "with '--hdrh'"
-        return [_coarse(count, rows, remedy) for count, rows in zip(counts, coarse, strict=True)]
+        return [_coarse(count, frames, remedy) for count, frames in zip(counts, coarse, strict=True)]
     finest = Resolution.THREE_DIGITS
-    return [replace(count, histogram=rows, resolution=finest) for count, rows in zip(counts, fine, strict=True)]
+    return [replace(count, histogram=frames, resolution=finest) for count, frames in zip(counts, fine, strict=True)]
 
 
 def _coarse(count: LatencyCount, histogram: Mapping[int, int], remedy: str) -> LatencyCount:

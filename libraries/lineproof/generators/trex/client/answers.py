@@ -116,7 +116,7 @@ def plain_message(error: object) -> str:
     """Return an error or result of the library as one line. Its errors fail in ``str()`` and have colours."""
     text = getattr(error, "msg", None)
     if text is None and hasattr(error, "rc_list"):
-        text = "; ".join(str(item.data) for item in error.rc_list if not item.rc)
+        text = "; ".join(str(answer.data) for answer in error.rc_list if not answer.rc)
     if text is None:
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(text)).replace("***", "")

@@ -207,14 +207,14 @@ class ClientLibrary(ABC):
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def replace_streams(self, items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams by *items*: :class:`lineproof.generators.streams.Stream` as data, by port."""
-        for port in sorted(self._loaded | items.keys()):
-            about, streams = self._about(port), enumerate(items.get(port, ()), 1)
-            adding = [("add_stream", {**about, "stream_id": n, "stream": self._stream(item)}) for n, item in streams]
+    def replace_streams(self, by_port: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+        """Replace all streams by those of *by_port*: :class:`lineproof.generators.streams.Stream` as data."""
+        for port in sorted(self._loaded | by_port.keys()):
+            about, streams = self._about(port), enumerate(by_port.get(port, ()), 1)
+            adding = [("add_stream", {**about, "stream_id": n, "stream": self._stream(data)}) for n, data in streams]
             self._loaded.add(port)
             self.ask_all([("remove_all_streams", about), *adding])
-        self._loaded = set(items)
+        self._loaded = set(by_port)
 
     def start(self, rates: Mapping[int, float], duration: float, gap: float) -> tuple[float, CounterReading]:
         """Start all ports of *rates* (frames/s) together; return a time before it, and the counters then.
@@ -441,8 +441,8 @@ class ClientLibrary(ABC):
 
     def _send(self, calls: Sequence[Call]) -> None:
         handle = {"api_h": self._handle}
-        rows = [{"method": method, "params": {**parameters, **handle}} for method, parameters in calls]
-        self._connection.ask([{"jsonrpc": "2.0", "id": next(self._numbers), **row} for row in rows])
+        requests = [{"method": method, "params": {**parameters, **handle}} for method, parameters in calls]
+        self._connection.ask([{"jsonrpc": "2.0", "id": next(self._numbers), **request} for request in requests])
 
     def _ask_each(self, method: str, ports: Sequence[int], **parameters: Any) -> None:
         """Ask the same of *ports* that are held, in one message. Raises Refusal if one of them refuses."""
@@ -480,8 +480,8 @@ class ClientLibrary(ABC):
 
     def _static(self, port: int) -> Mapping[str, Any]:
         """Return the port's entry in ``get_system_info``, which newer servers give in the reverse order."""
-        rows = enumerate(self._client.system_info["ports"])
-        static: dict[int, Mapping[str, Any]] = {row.get("index", place): row for place, row in rows}
+        ports = enumerate(self._client.system_info["ports"])
+        static: dict[int, Mapping[str, Any]] = {entry.get("index", place): entry for place, entry in ports}
         return static[port]
 
     # -- of each library -----------------------------------------------------------------------------------------------
@@ -507,8 +507,8 @@ class ClientLibrary(ABC):
         """Wait for the events until now, if they do not come with the counters."""
 
     @abstractmethod
-    def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """Return *item*, a :class:`lineproof.generators.streams.Stream` as data, as this server takes it."""
+    def _stream(self, stream: Mapping[str, Any]) -> dict[str, Any]:
+        """Return *stream*, a :class:`lineproof.generators.streams.Stream` as data, as this server takes it."""
 
 
 @contextlib.contextmanager
@@ -548,45 +548,45 @@ MAC_FROM_PACKET = 1
 """TRex's mode of a stream's destination MAC address (bits 1 and 2 of its ``flags``): from the packet."""
 
 
-def stream_data(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *item*, a :class:`lineproof.generators.streams.Stream` as data, for ``add_stream``.
+def stream_data(stream: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *stream*, a :class:`lineproof.generators.streams.Stream` as data, for ``add_stream``.
 
     A stream of a user's own file stays as it is but for its destination, and for a burst.
     """
-    if item["program"]:
-        data: dict[str, Any] = {"next_stream_id": -1, **json.loads(item["program"])}
+    if stream["program"]:
+        data: dict[str, Any] = {"next_stream_id": -1, **json.loads(stream["program"])}
         frame = base64.b64decode(data["packet"]["binary"])
     else:
-        data, frame = _own_data(item), bytes.fromhex(item["frame"])
-    if to := item["destination"]:
+        data, frame = _own_data(stream), bytes.fromhex(stream["frame"])
+    if to := stream["destination"]:
         frame = bytes.fromhex(to.replace(":", "")) + frame[6:]
         data["flags"] = data["flags"] & ~(3 << 1) | MAC_FROM_PACKET << 1
     data["packet"] = {**data["packet"], "binary": base64.b64encode(frame).decode()}
-    if item["burst"] and item["group"] is None:
-        data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": item["burst"]}
+    if stream["burst"] and stream["group"] is None:
+        data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": stream["burst"]}
     return data
 
 
-def _own_data(item: Mapping[str, Any]) -> dict[str, Any]:
+def _own_data(stream: Mapping[str, Any]) -> dict[str, Any]:
     instructions: list[dict[str, Any]] = []
-    for variable in item["variables"]:
+    for variable in stream["variables"]:
         least, most, name = variable["minimum"], variable["maximum"], {"name": variable["name"]}
         limits = {"init_value": least, "min_value": least, "max_value": most}
         counter = {"type": "flow_var", "op": "inc", **name, "size": variable["size"], "step": variable["step"]}
         written = {"type": "write_flow_var", "add_value": 0, "is_big_endian": True, "pkt_offset": variable["offset"]}
         instructions += [counter | limits, written | name]
-    if item["fix_ipv4"] is not None:
-        instructions.append({"type": "fix_checksum_ipv4", "pkt_offset": item["fix_ipv4"]})
-    rate: float = item["share"]
+    if stream["fix_ipv4"] is not None:
+        instructions.append({"type": "fix_checksum_ipv4", "pkt_offset": stream["fix_ipv4"]})
+    rate: float = stream["share"]
     counted: dict[str, Any] = {"enabled": False}
-    if item["group"] is not None:
-        rate, counted = item["pps"], {"enabled": True, "rule_type": "latency", "stream_id": item["group"]}
+    if stream["group"] is not None:
+        rate, counted = stream["pps"], {"enabled": True, "rule_type": "latency", "stream_id": stream["group"]}
     return {
         "action_count": 0,
         "enabled": True,
         "flags": 0,
         "flow_stats": counted,
-        "isg": item["gap"],
+        "isg": stream["gap"],
         "mode": {"type": "continuous", "rate": {"type": "pps", "value": rate}},
         "next_stream_id": -1,
         "packet": {"meta": ""},

@@ -180,8 +180,8 @@ def _direction(path: Path, number: int, tunables: list[str], named: Mapping[str,
         with contextlib.redirect_stderr(printed), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             streams = _streams(path, number, tunables, named)
-            rows = [{**stream.to_json(), "name": stream.name, "next": stream.next} for stream in streams]
-            return {"streams": json.loads(json.dumps(rows))}
+            data = [{**stream.to_json(), "name": stream.name, "next": stream.next} for stream in streams]
+            return {"streams": json.loads(json.dumps(data))}
     except Refusal as error:
         problem = str(error)
     except BaseException as error:  # a user's code may raise anything

@@ -80,8 +80,8 @@ class PypiLibrary(ClientLibrary):
         if not (answer := self._client.conn.async_connection.barrier(REPLY_LIMIT)):
             raise Refusal("lost", plain_message(answer))
 
-    def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        data = stream_data(item)
+    def _stream(self, stream: Mapping[str, Any]) -> dict[str, Any]:
+        data = stream_data(stream)
         for key in ("start_paused", "core_id"):  # unknown to the servers of this client
             data.pop(key, None)
         data["vm"].setdefault("split_by_var", "")

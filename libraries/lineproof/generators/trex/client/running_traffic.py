@@ -126,7 +126,7 @@ class RunningTraffic:
     def prepare(self, streams: Mapping[int, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
         """Replace all streams: by port number, a list of :class:`lineproof.generators.streams.Stream` as data."""
         self._streams = streams
-        lacking = [port for port, items in streams.items() if not all(item["destination"] for item in items)]
+        lacking = [port for port, of_port in streams.items() if not all(stream["destination"] for stream in of_port)]
         self._server.find_destinations(sorted(lacking))
         self._server.replace_streams(streams)
         return {}
@@ -463,14 +463,14 @@ def wait_for_drain(
     before, directions, snapshots = running.before, running.trial.directions, running.snapshots
     sent = {port: first.since(before, port, "opackets") for port, _ in directions}
     shown = {
-        port: [item.latest for item in snapshots if item.since(before, port, "opackets") >= frames]
+        port: [reading.latest for reading in snapshots if reading.since(before, port, "opackets") >= frames]
         for port, frames in sent.items()
     }
     ended = max(min([*latest, first.latest]) for latest in shown.values())
     left, in_time = min(drain, ended + drain - first.latest), dict.fromkeys(sent, 0)
-    for item in snapshots:
-        if item.latest <= ended + drain:
-            in_time = {port: item.since(before, port, "ipackets") for _, port in directions}
+    for reading in snapshots:
+        if reading.latest <= ended + drain:
+            in_time = {port: reading.since(before, port, "ipackets") for _, port in directions}
     began, gap = clock(), min(DRAIN_GAP, drain / 4)
     steady, now, last = max(STEADY_TIME / running.trial.clock_speed, 0.005), first, list[tuple[int, int]]()
     asked = passed = changed = 0.0

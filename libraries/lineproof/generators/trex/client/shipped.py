@@ -113,8 +113,8 @@ class ShippedLibrary(ClientLibrary):
     def await_events(self) -> None:
         """Do nothing: they came with the counters."""
 
-    def _stream(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        data = {"start_paused": False, "core_id": -1, **stream_data(item)}
+    def _stream(self, stream: Mapping[str, Any]) -> dict[str, Any]:
+        data = {"start_paused": False, "core_id": -1, **stream_data(stream)}
         # trex-stl-lib 0.3 splits a program among cores by one variable, later clients by each variable
         data["vm"].pop("split_by_var", None)
         return data
