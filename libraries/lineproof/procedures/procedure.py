@@ -72,9 +72,9 @@ class ProcedureRun:
         """Return the one seam below: ``measure(load, seconds)``."""
         return self.session.traffic.measure
 
-    def traffic(self, words: str) -> TrafficWords:
-        """Return the traffic that *words* name. Raises SentenceError."""
-        traffic, plan = parse_traffic(words, self.session.plan.catalogue), self.session.plan
+    def traffic(self, traffic_words: str) -> TrafficWords:
+        """Return the traffic that *traffic_words* name. Raises SentenceError."""
+        traffic, plan = parse_traffic(traffic_words, self.session.plan.catalogue), self.session.plan
         plan.check_pairs(traffic)
         plan.check_generator(traffic)
         return traffic

@@ -173,7 +173,7 @@ class TrialSeries:
                 return trial
             if not measure:
                 self._learn(trial)
-                is_queued = bool(trial.problems) and all(item.fault is Fault.QUEUES for item in trial.problems)
+                is_queued = bool(trial.problems) and all(problem.fault is Fault.QUEUES for problem in trial.problems)
                 if is_queued and trial.outcome.duration >= self.longest_trial:
                     return trial
         raise CharacterisationEnded(f"inconclusive: {_spoilt_text(trial, 1 + repeats)}")
@@ -201,9 +201,9 @@ class TrialSeries:
         """Make trials so long that neither clock nor queues can hide a shortage, where nothing else is wrong."""
         if any(problem.fault not in (Fault.UNDER_OFFERED, Fault.UNTIMED, Fault.QUEUES) for problem in trial.problems):
             return
-        rows = trial.outcome.directions
+        directions = trial.outcome.directions
         seconds = (trial.seconds.high - trial.seconds.low) / self.tolerance.under
-        share = max((row.backlog or 0) / max(1, row.offered) for row in rows) / self.conditions.resolution
+        share = max((row.backlog or 0) / max(1, row.offered) for row in directions) / self.conditions.resolution
         if share > 1:
             seconds = max(seconds, trial.outcome.duration * share)
         if seconds:

@@ -47,9 +47,9 @@ class RampStep:
     @classmethod
     def of(cls, phase: Phase, trial: Trial) -> RampStep:
         """Return *trial* as a step. What came out of a queue after the end of sending was not forwarded at its rate."""
-        rows = trial.outcome.directions
-        forwarded = min(row.forwarded - (row.backlog or 0) for row in rows) / trial.seconds.high
-        missing = max((row.lost + (row.backlog or 0)) / max(1, row.offered) for row in rows)
+        directions = trial.outcome.directions
+        forwarded = min(row.forwarded - (row.backlog or 0) for row in directions) / trial.seconds.high
+        missing = max((row.lost + (row.backlog or 0)) / max(1, row.offered) for row in directions)
         offered, lost = worst_rate(trial, "offered"), trial.loss_ratio(in_total=False)
         return cls(phase, trial, offered, forwarded, lost, missing > BEHIND)
 
@@ -84,7 +84,7 @@ class RampResult(ProcedureResult):
     @property
     def ceiling_pps(self) -> float | None:
         """The most that the generator offered in steps where it offered less than was asked; None: in none."""
-        slow = (step for step in self.steps if any(item.fault.generator_too_slow for item in step.trial.problems))
+        slow = (step for step in self.steps if any(problem.fault.generator_too_slow for problem in step.trial.problems))
         return max((step.offered_pps for step in slow), default=None)
 
     @property
@@ -205,11 +205,11 @@ def _loadtest(run: ProcedureRun, results: Sequence[RampResult]) -> dict[str, Any
 
     def entry(step: RampStep) -> dict[str, Any]:
         """Return the rates of *step* by port, in frames/s and per cent of line rate."""
-        seconds, rows, percent = step.trial.seconds.high, step.trial.outcome.directions, 100 / result.line_pps
+        seconds, directions, percent = step.trial.seconds.high, step.trial.outcome.directions, 100 / result.line_pps
         entry: dict[str, Any] = {"phase": "rampup" if step.phase == "ramp" else step.phase}
         for port, number in ports.items():
-            out = sum(row.offered for row in rows if row.tx_port == port) / seconds
-            back = sum(row.forwarded for row in rows if row.rx_port == port) / seconds
+            out = sum(row.offered for row in directions if row.tx_port == port) / seconds
+            back = sum(row.forwarded for row in directions if row.rx_port == port) / seconds
             rates = {"tx_pps": out, "rx_pps": back, "tx_util": percent * out, "rx_util": percent * back}
             entry[str(number)] = rates
         return entry

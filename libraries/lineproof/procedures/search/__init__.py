@@ -84,12 +84,12 @@ class SearchResult(ProcedureResult):
 
 def search(
     run: ProcedureRun,
-    words: str,
+    traffic_words: str,
     loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     relative_width: float = RELATIVE_WIDTH,
     goal: Goal | None = None,
 ) -> SearchResult:
-    """Find the highest loads of the traffic *words* that the router carries, one for each of *loss_ratios*.
+    """Find the highest loads of the traffic *traffic_words* that the router carries, one for each of *loss_ratios*.
 
     Where the generator does not send the testbed's maximum, they end at what it sends. The *goal* (None: the run's)
     gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width* (0..1): the
@@ -98,7 +98,7 @@ def search(
     # imported here because it takes half a second, which a suite without a search does not need
     from MLRsearch import Config, GoalResult, MultipleLossRatioSearch, SearchGoal
 
-    traffic, goal = run.traffic(words), goal or run.session.plan.goal
+    traffic, goal = run.traffic(traffic_words), goal or run.session.plan.goal
     lowest = Load(run.session.plan.maximum_load(traffic).pps / 1000)
     highest = run.put(traffic, as_sent=True)
     goals = [
@@ -136,9 +136,9 @@ def search(
         finished = (not trials.ended and upper == certain) or _is_found(lower, certain, lowest, highest, relative_width)
         throughput = None if lower is None else float(known.conditional_throughput)
         bounds.append(CapacityBounds(name, ratio, lower, certain, throughput, finished))
-    if not trials.ended and not all(item.finished for item in bounds):
+    if not trials.ended and not all(bound.finished for bound in bounds):
         trials.ended = "queues grew while frames were sent, and leave open what is lost between the bounds"
-    elif trials.ended.startswith("deadline: ") and not any(item.lower or item.upper for item in bounds):
+    elif trials.ended.startswith("deadline: ") and not any(bound.lower or bound.upper for bound in bounds):
         trials.ended = f"inconclusive: no bound was found; {trials.ended}"
     return SearchResult(
         bounds=tuple(bounds),
@@ -152,13 +152,13 @@ def search_each(
     run: ProcedureRun,
     axis: str,
     values: Sequence[str],
-    words: Callable[[str], str],
+    traffic_of: Callable[[str], str],
     relative_width: float,
     set_up: Callable[[str], object] = lambda value: None,
     loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     goal: Goal | None = None,
 ) -> tuple[SearchResult, ...]:
-    """Search at each of *values* of *axis*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic.
+    """Search at each of *values* of *axis*: ``set_up(value)`` changes the router, ``traffic_of(value)`` is the traffic.
 
     They share the run's deadline alike; what one leaves of its share, those after it have. A value that cannot be set
     up has no bounds. Raises ConfigError, SentenceError before any frame is sent.
@@ -166,31 +166,31 @@ def search_each(
     if not values or len(set(values)) != len(values):
         raise ConfigError(f"expected one value or more, each once, not {list(values)}")
     for value in values:
-        run.traffic(words(value))
+        run.traffic(traffic_of(value))
     run.searches, whole, results = len(values), run.deadline, list[SearchResult]()
     for at, value in enumerate(values):
         run.deadline = run.sent + (whole - run.sent) / (len(values) - at)
         try:
             set_up(value)
-            result = search(run, words(value), loss_ratios, relative_width, goal)
+            result = search(run, traffic_of(value), loss_ratios, relative_width, goal)
         except BREAKDOWN_ERRORS as error:
             ended = f"inconclusive: it could not be set up: {in_words(error)}"
-            result = SearchResult(sentence=words(value), relative_width=relative_width, ended=ended)
+            result = SearchResult(sentence=traffic_of(value), relative_width=relative_width, ended=ended)
         results.append(replace(result, axis=axis, value=value))
     run.deadline = whole
     return tuple(results)
 
 
 def carried(
-    run: ProcedureRun, result: object, keyword: str, words: str, ratio: str
+    run: ProcedureRun, result: object, keyword: str, traffic_words: str, ratio: str
 ) -> tuple[TrafficWords, CapacityBounds]:
-    """Return the traffic *words*, and the bounds that *keyword* found for its *ratio*. Raises SentenceError if not."""
+    """Return the traffic, and the bounds that *keyword* found for its *ratio*. Raises SentenceError if not."""
     known = {bounds.name: bounds for bounds in result.bounds} if isinstance(result, SearchResult) else {}
     if not isinstance(result, SearchResult) or ratio not in known:
         raise SentenceError(f"'{shortened(result)}': expected what '{keyword}' returned")
-    traffic = run.traffic(words)
+    traffic = run.traffic(traffic_words)
     if run.traffic(result.sentence).alone != traffic.alone:
-        raise SentenceError(f"'{keyword}' was asked for '{result.sentence}'; expected '{words}', as here")
+        raise SentenceError(f"'{keyword}' was asked for '{result.sentence}'; expected '{traffic_words}', as here")
     return traffic, known[ratio]
 
 
@@ -276,8 +276,8 @@ def search_throughput(
     if set_up:
         return search_each(run, axis, values, lambda value: traffic, relative_width, run.call(set_up))
     run.words = traffic or " ".join(values)
-    each = [" ".join(words) for value in values for words in product(*(word.split("|") for word in value.split()))]
-    return search_each(run, axis, each, lambda value: f"{value} {traffic}".strip(), relative_width)
+    choices = [" ".join(choice) for value in values for choice in product(*(word.split("|") for word in value.split()))]
+    return search_each(run, axis, choices, lambda value: f"{value} {traffic}".strip(), relative_width)
 
 
 def bounds_of(run: ProcedureRun, results: Sequence[SearchResult]) -> Sequence[Note | Table]:

@@ -167,7 +167,7 @@ def _is_too_slow(trials: Sequence[Trial]) -> bool:
 def _carried_rate(promise: Promise, decision: Decision) -> float:
     """Return the load of each port, in frames/s, of which no more would be lost than is promised, as trials hint."""
     trials, forgiven = decision.trials, promise.limit.value
-    rows = zip(*(trial.outcome.directions for trial in trials), strict=True)
+    by_direction = zip(*(trial.outcome.directions for trial in trials), strict=True)
     seconds = sum(trial.seconds.high for trial in trials) or 1e-9
-    rates = [sum(row.sustained for row in column) / seconds for column in rows]
+    rates = [sum(row.sustained for row in column) / seconds for column in by_direction]
     return of_directions(rates, promise.in_total) / (len(rates) if promise.in_total else 1) / (1 - forgiven)

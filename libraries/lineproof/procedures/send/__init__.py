@@ -108,7 +108,7 @@ def _parts(run: ProcedureRun, results: Sequence[SendingResult]) -> Sequence[Note
     sent = (
         f"{trial.outcome.duration:g} s at {si(trial.outcome.load.pps, 'pps')}{result.scope}" for trial in result.trials
     )
-    untold = [words for words in result.problems if words not in result.ended]
+    untold = [problem for problem in result.problems if problem not in result.ended]
     ran = [f"`{result.during}` ran meanwhile"] if result.during else []
     return [*map(Note, [*sent, *ran]), *rows_of(run, results), *map(Note, untold)]
 
