@@ -251,9 +251,9 @@ _YAML_WORDS = (
 def _yaml_words(error: yaml.MarkedYAMLError) -> tuple[str, yaml.Mark | None]:
     """Return what is wrong, in plain words, and where."""
     said = ", ".join(filter(None, (error.context, error.problem)))
-    for pattern, words, at_start in _YAML_WORDS:
+    for pattern, text, at_start in _YAML_WORDS:
         if re.search(pattern, said):
-            return words, (at_start and error.context_mark) or error.problem_mark
+            return text, (at_start and error.context_mark) or error.problem_mark
     # names of aliases and tags are not shown: they may be a password that begins with '*' or '!'
     return shortened(re.sub(r"'[^'<]{2,}'", "'…'", said)), error.problem_mark or error.context_mark
 
@@ -277,14 +277,14 @@ def _problems(
 ) -> Iterator[ConfigError]:
     """Yield one problem for each place that *error* names, the unknown keys first."""
     # a misspelt required key is both unknown and missing: it is told as unknown
-    errors = sorted(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-    holders = {found["loc"][:-1] for found in errors if found["type"] == "extra_forbidden"}
+    errors = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+    holders = {problem["loc"][:-1] for problem in errors if problem["type"] == "extra_forbidden"}
     told = set[str]()
-    for found in errors:
-        key = _key(lines, found)
-        if key not in told and not (found["type"] == "missing" and found["loc"][:-1] in holders):
+    for problem in errors:
+        key = _key(lines, problem)
+        if key not in told and not (problem["type"] == "missing" and problem["loc"][:-1] in holders):
             told.add(key)
-            yield ConfigError(explain_error(found, key, model), path, _line(lines, found))
+            yield ConfigError(explain_error(problem, key, model), path, _line(lines, problem))
 
 
 def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Location:
@@ -353,7 +353,7 @@ def explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
     value = error["input"]
     # a mapping is not shown: it may be long, and a login may be in it
     way, choice = _models(model, location)
-    secret = any(issubclass(found, Config) and found.is_login for found in (*way, *choice))
+    secret = any(issubclass(part, Config) and part.is_login for part in (*way, *choice))
     hidden = secret or value is None or isinstance(value, dict | list | tuple)
     message = value_problem(error, hidden)
     inner = way[-1]

@@ -71,9 +71,9 @@ def _importing(given: Mapping[str, str]) -> dict[str, str]:
     return {**given, "PYTHONPATH": os.pathsep.join(filter(None, (str(LIBRARIES), given.get("PYTHONPATH"))))}
 
 
-def python(module: str, *words: str) -> tuple[str, ...]:
+def python(module: str, *arguments: str) -> tuple[str, ...]:
     """Return the command that runs *module* here. ``-P``: imports nothing from the current folder."""
-    return (sys.executable, "-P", "-m", module, *words)
+    return (sys.executable, "-P", "-m", module, *arguments)
 
 
 def find_program(program: str) -> str | None:

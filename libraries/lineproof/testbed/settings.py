@@ -442,11 +442,11 @@ class Misfit:
 
     side: int
     key: str
-    words: str
+    reason: str
     certain: bool
 
     def __str__(self) -> str:
-        return f"'sides.{self.side}.{self.key}': {self.words}"
+        return f"'sides.{self.side}.{self.key}': {self.reason}"
 
     def located(self, folder: Folder, testbed: str) -> ConfigError:
         """Return it as an error with file and line. Raises ConfigError if the file cannot be read any more."""

@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 """Prints a line for a person."""
 
 
-def silent(words: str) -> None:
+def silent(text: str) -> None:
     """Say nothing."""
 
 
