@@ -112,7 +112,7 @@ def models(parent: type[Config] = Config) -> Iterator[type[Config]]:
 
 
 def test_whatever_stands_in_a_file_is_refused_in_plain_words():
-    """Of each key of every model; what only another process imports has none."""
+    """Try each key of every model; what only another process imports has none."""
     for module in pkgutil.walk_packages(lineproof.__path__, "lineproof."):
         if not re.search(r"\.client|__main__|lab_holder", module.name):
             importlib.import_module(module.name)
