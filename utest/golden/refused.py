@@ -1,11 +1,13 @@
-"""Inputs that are refused, each with its message: sentences, and files of a project that are wrong in one place.
+"""Inputs that are refused, each with its message: sentences, records, files of a project that are wrong in one place.
 
 A row is a kind and its input. For a file the input is ``old → new``, a change of a right file of that kind, or what
-stands at the ``…`` of it. Control characters are written as their pictures, a line's end as ``␊``.
+stands at the ``…`` of it; for a record or a stream the fields that are wrong, as YAML; for a simulated router's shell a
+command, with status and output. Control characters are written as their pictures, a line's end as ``␊``.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tempfile
@@ -14,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import yaml
 from pydantic import Field, model_validator
 
 from golden import net
@@ -24,7 +27,9 @@ from lineproof.core.goal import read_goal
 from lineproof.core.sentence import parse, parse_traffic
 from lineproof.core.traffic.catalogue import Catalogue
 from lineproof.errors import ConfigError, SentenceError, TestbedError
+from lineproof.evidence.records import TrialRecord
 from lineproof.generators.programs.description import Description
+from lineproof.json_text import parse_json
 from lineproof.platforms import read_platform
 from lineproof.power import PowerSettings
 from lineproof.project import Project
@@ -34,8 +39,13 @@ from lineproof.simulation import parse_fault
 from lineproof.studies.study import check_study
 from lineproof.testbed.settings import read_testbed
 from lineproof_bench.model.schema import router_model
+from lineproof_bench.server.rpc import Params, RpcError
+from lineproof_bench.server.streams import parse_stream
 from support.ceilings import CATALOGUE
+from support.evidence_builders import trial_record
+from support.fake_router import simulated
 from support.paths import ROOT, VARIABLES
+from support.server_support import FakeBackend, stream
 from support.trex_profile_support import Own
 
 
@@ -175,6 +185,10 @@ def rows() -> Iterator[str]:
         "sentence": lambda words: parse(words, CATALOGUE).check(LINK_BPS),
         "traffic": lambda words: parse_traffic(words, CATALOGUE),
         "variable": lambda words: check_values(dict([words.split(":", 1)])),
+        "json": lambda words: parse_json(_with_controls(words)),
+        "record": _trial_record,
+        "stream": _server_stream,
+        "shell": _shell,
         **{kind: partial(_read_file, kind) for kind in FILES},
     }
     for row in net.recorded("messages")["refused.txt"].splitlines():
@@ -189,11 +203,38 @@ def _plan(files: str) -> Plan:
     return Plan.read(Project(ROOT), platform, software, testbed, goal)
 
 
+def _trial_record(words: str) -> object:
+    """Read a trial's record with another value at a path of keys."""
+    ((path, value),) = yaml.safe_load(f"{{{words}}}").items()
+    *inside, last = path.split(".")
+    data = place = trial_record().to_json()
+    for name in inside:
+        place = place[name]
+    place[last] = value
+    return TrialRecord.from_json(json.dumps(data).encode())
+
+
+def _server_stream(words: str) -> object:
+    """Give the embedded server a stream with other fields; ``frame``: its length."""
+    fields = yaml.safe_load(f"{{{words}}}")
+    frame = bytes(fields.pop("frame", 60))
+    return parse_stream(1, Params(stream(frame=frame, **fields)), FakeBackend().ports[0])
+
+
+def _shell(words: str) -> object:
+    kind, _, line = words.partition(" ")
+    output = simulated(kind)[0].run(_with_controls(line))
+    raise TestbedError(f"status {output.status}: {output.stdout}{output.stderr}".replace("\r", "␍"))
+
+
+def _with_controls(words: str) -> str:
+    return re.sub("[␀-␟]", lambda picture: chr(ord(picture[0]) - 0x2400), words)
+
+
 def _read_file(kind: str, words: str) -> object:
     """Read a file of *kind* that *words* change, in a folder of its own, whose name no error has."""
     right, read = FILES[kind]
-    words = re.sub("[␀-␟]", lambda picture: chr(ord(picture[0]) - 0x2400), words)
-    old, _, new = words.rpartition(" → ")
+    old, _, new = _with_controls(words).rpartition(" → ")
     if (old or "…") not in right:
         raise ValueError(f"'{old}' is not in a right file of this kind: {kind}")
     with tempfile.TemporaryDirectory() as name:
@@ -208,7 +249,7 @@ def raised(action: Callable[[], object]) -> str:
     """Return the message of the error that *action* raises."""
     try:
         return f"nothing is raised: {action()}"
-    except (ConfigError, SentenceError, TestbedError) as error:
+    except (ConfigError, SentenceError, TestbedError, ValueError, RpcError) as error:
         return str(error)
 
 
