@@ -55,9 +55,6 @@ def test_a_sentence_of_our_own_stays_as_it_is() -> None:
     assert in_words(caught.value) == str(caught.value)
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
 def _full(*_: object) -> NoReturn:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -58,9 +58,6 @@ def test_card_named_by_a_testbed_must_exist(tmp_path: Path):
         Plan.read(Project(tmp_path), "netgate6100", None, "lab-example", "quick")
 
 
-# -- which card
-
-
 @pytest.mark.parametrize(
     ("own", "named", "expected"),
     [
@@ -87,9 +84,6 @@ def test_card_is_found_by_driver_description_and_speed(
 ):
     card, why = choose_card(list(CARDS.values()), own, named)
     assert card.card == expected if card else expected in why
-
-
-# -- the rule
 
 
 def published(*limits: dict[str, object], server: str | None = None, cards: str = "--", **card: object):
@@ -143,9 +137,6 @@ def test_limit_applies_to_its_ports_versions_and_frames(card: PublishedLimits, s
 def test_measured_ceiling_comes_before_a_published_one(measured, words):
     own = promise(FAILING, measured_limits(measured), published(limit(1e6, "card"))).own
     assert words in own.words and bool(words) == bool(own.words)
-
-
-# -- what is refused before traffic, and what is known of cards
 
 
 def test_frames_that_a_card_cannot_send_are_refused():
@@ -225,9 +216,6 @@ def test_own_latency_is_of_the_worse_direction():
     assert own_latency(Outcome(Load(1e6), 1.0, 1.0, 0.0, ())) is None
 
 
-# -- the file
-
-
 def test_calibration_is_read_as_written(tmp_path: Path):
     written = calibration(ceiling(latency=LATENCY))
     path = write_calibration(tmp_path / "new", written)
@@ -273,9 +261,6 @@ def test_calibration_is_stale_by_age_or_version_and_unfit_for_another_testbed(
     known = replace(measured_limits(), **changed)
     for words, part in ((known.why_stale, stale), (known.why_unfit, unfit)):
         assert part in words and bool(part) == bool(words)
-
-
-# -- what it makes of a verdict
 
 
 @pytest.mark.parametrize(

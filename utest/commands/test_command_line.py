@@ -209,9 +209,6 @@ def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) 
     assert "3 problems in " in done.stdout
 
 
-# -- from 'lineproof calibrate' to verdicts that use the generator's ceiling
-
-
 TESTS = """\
 Above
     64b bidirectional ≥ 96.5% line rate each way

@@ -135,9 +135,6 @@ def test_a_dry_run_says_that_nothing_is_changed_on_a_router_without_a_login() ->
     assert str(last) == "ok       router configuration: a run changes nothing: the testbed file says 'prepare: none'"
 
 
-# -- the generator's host: a Linux machine with one card, in a slot that is too narrow
-
-
 def host_shell() -> Shell:
     def said(text: str) -> Builtin:
         return lambda arguments, line: CommandOutput(text)

@@ -67,9 +67,6 @@ def test_junit_holds_any_words():
     assert suite.errors == 1
 
 
-# --- names of runs
-
-
 def test_a_tag_never_means_another_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD)
     answer(capsys, before, "--tag", "release")

@@ -185,9 +185,6 @@ def test_a_record_that_does_not_fit_its_schema_is_named(closed: Path):
     assert str(problem).startswith("requirements.jsonl:3 does not fit the schema lineproof.requirement/5: verdict: ")
 
 
-# -- the signature over a run's manifest: minisign agrees with us, and every changed byte is found
-
-
 FIELDS = {"run": "a", "verdicts": "1 PASS", "who": "Zoë\n"}
 COMMENT = f"lineproof:{__version__}\trun:a\tverdicts:1 PASS\twho:Zo\\xeb\\n"
 

@@ -44,9 +44,6 @@ def test_each_quantity_draws_its_trials_its_promise_and_nothing_of_none(quantity
         assert "nothing was measured" in words(picture(sentence))
 
 
-# -- rates -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("forwarded", "is_kept"), [(5_300_000, True), (4_300_000, False)])
 def test_red_is_what_was_lost_of_a_promise(forwarded: int, is_kept: bool) -> None:
     counts = (DirectionCount(0, 1, 14_000_000, 14_000_000, forwarded),)
@@ -69,12 +66,6 @@ def test_frames_that_came_back_changed_are_no_small_loss(asked: str) -> None:
     assert "0.02 %" not in words(svg) and "lost or changed" in words(svg)
     heights = {fill: float(height) for height, fill in BOX.findall(svg) if height != "11.00"}
     assert heights["#2c6fa6"] < 0.01 * heights[f"url(#hatch-45-{chart.CHANGED.colour[1:]})"]
-
-
-# -- latency and recovery ----------------------------------------------------------------------------------------------
-
-
-# -- kinds of pictures
 
 
 EVIL = "</text><script>alert('$x$ & \"y\"')</script>]]>\x1b[31m"

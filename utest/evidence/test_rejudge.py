@@ -469,9 +469,6 @@ def test_a_capture_or_profile_that_was_never_sent_is_named(tmp_path: Path, word:
         judge_another_sla(folder, [AskedSentence("T", "later unidirectional ≥ 1 Mpps")])
 
 
-# -- a recorded sentence in place of a testbed: what is judged from the records is what was judged live
-
-
 LOADED = Load(5e6)
 
 SHARES = st.sampled_from((0.0, 0.0, 0.0, 1e-4, 0.01, 0.2))

@@ -215,9 +215,6 @@ def test_an_interrupt_at_any_moment_leaves_a_chain_that_holds(
     assert check_integrity(folder.path).altered == ()
 
 
-# -- going on with an earlier run: which of its trials count, with what was known of them
-
-
 SUITE = "Some Suite"
 QUICK = requirement_record().goal
 KNOWN: dict[str, Any] = {

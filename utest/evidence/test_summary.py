@@ -160,9 +160,6 @@ def test_a_study_names_its_tables_and_has_no_sentences(tmp_path: Path) -> None:
     assert "PASS" not in shown and "study.html" in shown
 
 
-# -- the report
-
-
 def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(tmp_path: Path) -> None:
     verdicts = ("PASS", "INCONCLUSIVE", "FAIL")
     found = summarise(made_run(tmp_path, RUN, *(Sentence(LOAD, verdict=verdict) for verdict in verdicts)))
@@ -340,9 +337,6 @@ def test_markdown_shows_any_words_as_they_are(words: str) -> None:
     assert not [each for each in shown if each.type not in ("text", "text_special") and each.content]
     text = "".join(each.content for each in shown)
     assert text == one_line(f"x{words}") + 2 * one_line(words)
-
-
-# -- what the forms show
 
 
 def test_html_has_the_columns_of_a_page_and_how_cells_look() -> None:

@@ -76,9 +76,6 @@ def test_a_line_of_trafgen_is_the_frame(frame: bytes) -> None:
     assert bytes.fromhex(octets.replace("0x", "").replace(",", "") + int(count) * filling) == frame
 
 
-# -- a trial -----------------------------------------------------------------------------------------------------------
-
-
 class StandIn(Port):
     """A port without a host: it keeps what it was asked, and its programs print what they print."""
 
@@ -187,9 +184,6 @@ def test_flows_use_no_more_cores_than_there_are(monkeypatch: pytest.MonkeyPatch)
     assert [shlex.split(line)[3].split()[:3] for line in starts] == [["taskset", "-c", core] for core in "010"]
 
 
-# -- descriptions ------------------------------------------------------------------------------------------------------
-
-
 def test_values_are_one_word_each_of_the_shell() -> None:
     value = "$(touch /tmp/x); '`"
     assert shlex.split(filled("a {interface} b", {"interface": value})) == ["a", value, "b"]
@@ -211,9 +205,6 @@ def test_a_failure_is_told_in_the_programs_words() -> None:
     with pytest.raises(TestbedError, match=r"^iperf3 on host: unable to connect to server$"):
         PROGRAMS["iperf3"].read(Ran(1, output), "host")
     assert PROGRAMS["iperf3"].read(Ran(STOPPED, output), "host")["frames"] == "1000"
-
-
-# -- the shell of a port -----------------------------------------------------------------------------------------------
 
 
 def shell(script: str) -> str:
@@ -278,9 +269,6 @@ def test_a_port_is_locked_for_other_runs_of_its_user(tmp_path: Path) -> None:
     assert next(tmp_path.glob(".cache/*")).stat().st_mode & 0o777 == 0o700
 
 
-# -- counts ------------------------------------------------------------------------------------------------------------
-
-
 def counted(**counts: int) -> dict[int, Mapping[str, int]]:
     """Counters of two ports, as ``p0_opackets=5``; the rest is 0."""
     return {port: {name: counts.get(f"p{port}_{name}", 0) for name in PORT_TOTALS} for port in (0, 1)}
@@ -322,9 +310,6 @@ def test_a_hosts_clock_that_is_ahead_does_not_set_directions_apart() -> None:
     there = Span(105.0, 105.001, 106.0, 106.001).here((99.9, 100.1))
     assert there == pytest.approx((4.9, 5.101, 5.9, 6.101))
     assert both(Span(5.0, 5.001, 6.0, 6.001), there).readings["elapsed_uncertainty"] > 0.09
-
-
-# -- a switch beside it ------------------------------------------------------------------------------------------------
 
 
 def switched(sent: int, received: int, tolerance: float = 0.0) -> Outcome:

@@ -115,8 +115,6 @@ def test_two_runs_cannot_have_the_same_port(hosts: TwoHosts, over_ssh: bool) -> 
     hosts.connect().close()
 
 
-# -- ends --------------------------------------------------------------------------------------------------------------
-
 LONG = """
 import sys
 sys.path[:0] = sys.argv[1].split(":")

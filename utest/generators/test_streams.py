@@ -82,8 +82,6 @@ def test_a_burst_has_the_exact_number_of_frames_in_the_shares_of_the_mix(word: s
     assert all(abs((item.burst or 0) - item.share * frames) <= 1 + 1e-6 * frames for item in found)
 
 
-# -- other headers -----------------------------------------------------------------------------------------------------
-
 # IPv6's 66 bytes: no payload. The checksum by hand: 2001 + 0002 + 1000 + 0001 + 2001 + 0002 + 3000 + 0001 of the
 # addresses, 0008 + 0011 of the rest of the pseudo-header, 0401 + 000c + 0008 of UDP = 8436, whose complement is 7bc9.
 IPV6 = (

@@ -26,8 +26,6 @@ def begun(data: dict[str, Any], run: Callable[[str], str] = lambda command: "") 
     return SETTINGS.validate_python({"accuracy": 1, **data}).begin(MeterAccess(run, now=lambda: NOW))
 
 
-# -- a command
-
 IPMI = """
     Instantaneous power reading:                    42 Watts
     Minimum during sampling period:                 12 Watts
@@ -105,9 +103,6 @@ def test_a_command_that_prints_wrong_is_one_sentence(keys: dict[str, Any], print
     assert "the meter 'show power' on the router: " in str(caught.value) and len(str(caught.value)) < 300
 
 
-# -- a file
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -146,6 +141,3 @@ def test_the_documents_show_a_file_that_is_read(tmp_path: Path) -> None:
     interval = CsvMeterSettings.model_fields["interval"].default
     assert f"{FRESH:g} × `interval` old, {FRESH * interval:g} s by default" in rest
     assert f"(default {CsvMeterSettings.model_fields['column'].default}," in rest
-
-
-# -- the keys

@@ -82,9 +82,6 @@ def test_a_queue_does_not_hide_a_shortage():
     assert unfinished(result) and "queues grew while frames were sent" in result.ended
 
 
-# -- several values
-
-
 def scaled(queues, deadline=1e9):
     router = PureRouter()
 
@@ -186,9 +183,6 @@ def test_forwarding_was_measured_by_the_verdict_itself(
         trials=(SimpleNamespace(lost=lost, offered=1000),),
     )
     assert margin_of_forwarding(cast(Verdict, verdict)) == margin
-
-
-# -- on a session
 
 
 @pytest.mark.parametrize(

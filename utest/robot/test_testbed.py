@@ -199,9 +199,6 @@ def test_a_listeners_error_is_a_warning_once(caplog: pytest.LogCaptureFixture) -
     assert not hasattr(listener, "start_test")
 
 
-# -- sentences are found everywhere in a suite, and malformed ones are reported, before anything runs
-
-
 def suite_of(folder: Path, text: str) -> Suite:
     path = folder / "suite.robot"
     path.write_text(text, encoding="utf-8")
@@ -291,9 +288,6 @@ def test_malformed_sentences_are_refused(tmp_path: Path, line: str, refused: boo
     assert bool(SuiteSentences.malformed(step, CATALOGUE, own.__contains__)) is refused
 
 
-# -- keywords: their words for a verdict, their documentation, and the words on Robot's command line
-
-
 def keywords_of(verdict: Verdict, expected: str = "PASS") -> AcceptanceKeywords:
     """Return the keywords where *verdict* is that of the sentence."""
     recorder = MagicMock()
@@ -355,9 +349,6 @@ def test_a_test_passes_with_the_verdict_that_it_expects_in_narrow_lines(
     assert all(len(line) <= 79 for line in message.splitlines())
 
 
-# -- the documentation of all keywords, as libdoc shows it
-
-
 def test_every_keyword_has_a_name_of_its_own_tags_and_an_example() -> None:
     sources = [*map(str, (ROOT / "resources").glob("*.resource")), *LIBRARIES]
     keywords = [word for source in sources for word in LibraryDocumentation(source).keywords]
@@ -365,9 +356,6 @@ def test_every_keyword_has_a_name_of_its_own_tags_and_an_example() -> None:
     names = {plain(word.name) for word in keywords}
     assert len(names) == len(keywords)
     assert METHODS.keys() <= names and set(METHODS.values()) == set(Method)
-
-
-# -- which words on Robot's command line are checked before any traffic, and which a run keeps as its command
 
 
 @pytest.mark.parametrize(("name", "meant"), [("GAOL", "GOAL"), ("TESTBED=lab", "TESTBED"), ("goals", "GOAL")])
@@ -385,9 +373,6 @@ def test_a_time_that_no_run_takes_is_refused_with_the_longest_one(name: str, tim
     with pytest.raises(SentenceError, match=f"'{name}': expected more than 0 and at most 10,000,000 s, not "):
         span = time if isinstance(time, timedelta) else convert(time)
         getattr(CharacterisationKeywords, "Send Traffic")(Mock(), "64b 1-flow", "1 Mpps", **{name: span})
-
-
-# -- the search for the margin after a sentence: when there is one, and that it changes no verdict
 
 
 RATE, PASS = "64b unidirectional ≥ 5 Mpps", Ruling.PASS
@@ -440,9 +425,6 @@ def test_an_interrupt_ends_the_search_and_the_run(monkeypatch: pytest.MonkeyPatc
     ending = ExecutionFailed("Execution terminated by signal", exit=True)
     with pytest.raises(ExecutionFailed):
         searched(monkeypatch, Mock(side_effect=ending))
-
-
-# -- a suite's claims of a study, and when they are not proven
 
 
 def sample(vpp: list[float], linux: list[float | None], **figures: float) -> dict[str, Any]:

@@ -55,9 +55,6 @@ def damaged(counts: Mapping[str, int], *lost: int) -> list[Problem]:
     return list(damaged_frames(trials(*lost), BEFORE, Telemetry(1.0, {}, causes=tuple(causes)), NAMES))
 
 
-# -- frames that arrived damaged
-
-
 def reading(**counts: int) -> Telemetry:
     causes = [Cause(Stage.ARRIVING, name, "in0", count, Role.REASON) for name, count in counts.items()]
     return Telemetry(1.0, {}, causes=(*causes, Cause(Stage.ARRIVING, "rx_missed", "in0", 99)))
@@ -85,9 +82,6 @@ def test_a_cable_that_damages_frames_makes_no_fail(tmp_path: Path, of: str, ruli
     assert (Fault.DAMAGED in faults) is (of == "damaged cable")
 
 
-# -- pauses
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "sentence", ["64b 1-flow unidirectional ≥ 1 Mpps", "66b ipv6 unidirectional loses ≤ 0.5% at 1 Mpps for 9 s"]
@@ -101,9 +95,6 @@ def test_frames_that_come_after_the_drain_are_lost_at_any_clock_speed(
         session.cause_fault(parse_fault("changed frames", what="late", share=0.01, hold=hold, start=0))
         verdict = judged(session, sentence)
     assert verdict.ruling is Ruling.FAIL and "came more than 2 s after" in verdict.message, verdict.message
-
-
-# -- neighbour entries
 
 
 def test_the_ipv6_address_of_a_peer_is_that_of_the_traffic_words() -> None:

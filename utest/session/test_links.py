@@ -96,9 +96,6 @@ def test_frames_that_the_router_held_while_a_link_was_late_are_sent_again_once()
             wait.retried(answers(*found))
 
 
-# -- on a simulated router
-
-
 @contextmanager
 def session(folder: Path, **settings: Any) -> Iterator[Session]:
     """A session on the simulated Netgate 6100, not configured yet."""

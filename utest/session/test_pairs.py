@@ -23,8 +23,6 @@ from lineproof.testbed.settings import default_side
 from support import robot_run, simulated_session
 from support.catalogue import CATALOGUE
 
-# -- addresses
-
 
 def test_directions_are_ordered_by_pair():
     assert directions_of((4, 5, 0, 1), bidirectional=True, pairs=2) == (
@@ -55,18 +53,12 @@ def test_every_address_is_in_the_networks_of_its_pair(pair: int, swapped: bool, 
             assert all(ipaddress.IPv4Address(value) in network for value in ends[offset])
 
 
-# -- plans
-
-
 def test_a_platform_with_too_few_interfaces_is_refused(tmp_path: Path):
     home = robot_run.project(tmp_path)
     path = home / "variables" / "platforms" / "linux_router.yaml"
     path.write_text(path.read_text().replace("[lr-r0, lr-r1, lr-r2, lr-r3]", "[lr-r0, lr-r1, lr-r2]"))
     with pytest.raises(ConfigError, match=r"'linux' has 3 interfaces .*'netns-pairs' is cabled to 4"):
         Plan.read(Project(home), "linux_router", "linux", "netns-pairs", "quick")
-
-
-# -- ports of several speeds
 
 
 @pytest.mark.parametrize(("gbps", "refused"), [((10, 10, 2.5, 10), True), ((10, 2.5, 2.5, 2.5), False)])

@@ -196,9 +196,6 @@ def test_a_software_without_a_model_cannot_be_simulated(model: dict[str, Any], l
         check_simulable(Project(ROOT), box, "linux", "simulated")
 
 
-# -- a soak that can no longer pass, and has not failed: it ends, or goes on where the run asks for all of it
-
-
 # -- trials of an earlier run before those of a session: what they decide, and what must be looked at first
 
 

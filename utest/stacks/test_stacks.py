@@ -66,9 +66,6 @@ def test_any_output_gives_samples_of_named_frames(text: str) -> None:
         assert all(len(frame) <= 120 for stack in found for frame in stack.split(";"))
 
 
-# -- the flame graph
-
-
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -30,9 +30,6 @@ spread = st.lists(measurements, min_size=2, max_size=30).filter(lambda sample: l
 confidences = st.sampled_from([0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
 
 
-# --- ministat's answers
-
-
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_pooled_comparison_reproduces_published_ministat_output(name: str):
     case = PUBLISHED[name]
@@ -40,9 +37,6 @@ def test_pooled_comparison_reproduces_published_ministat_output(name: str):
     relative = found.relative_percent, found.relative_half_width_percent
     printed = [f"{figure:g}" for figure in (found.difference, found.half_width, *relative)]
     assert (printed if found.significant else []) == case["answer"]
-
-
-# --- comparisons
 
 
 @settings(max_examples=50, deadline=None)
@@ -62,9 +56,6 @@ def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
     assert found.relative_percent < 0 < found.relative_half_width_percent
     found = compare([-1, 0, 1], [99, 100, 101], method="pooled")
     assert found.significant and found.relative_percent is None
-
-
-# -- where the level of a series changes
 
 
 def steps(*levels: float, count: int = 10, spread: float = 0.002, seed: int = 1) -> list[float]:
@@ -111,16 +102,10 @@ def test_changes_are_found_where_the_level_changes(values: list[float], places: 
     assert [place for place, _ in change_points(values)] == places
 
 
-# -- several tests at once
-
-
 def test_holms_levels_are_those_of_his_example():
     # ordered p: 0.005, 0.01, 0.03, 0.04 at 5 %: the first two are rejected
     assert holm_levels([0.01, 0.04, 0.03, 0.005], 0.05) == pytest.approx([0.05 / 3, 0.025, 0.025, 0.0125])
     assert holm_levels([], 0.05) == []
-
-
-# -- intervals of one sample
 
 
 @settings(max_examples=50, deadline=None)

@@ -46,9 +46,6 @@ def same(**row: object) -> Study:
 RATE = same(forwards="64b 1-flow")
 
 
-# -- comparisons
-
-
 def proven(values: Values, study: Study = SAME) -> list[str]:
     cells = results_of(study, measurements(study, values)).cells.values()
     return [cell.variant for cell in cells if cell.compared is not None and cell.compared.proven]
@@ -80,9 +77,6 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
     flags = {row["variant"]: row["at_least"] for row in csv_rows(results)}
     assert flags == {name: str(name in bounds).lower() for name in study.variants}
     assert ("one flow" in results.drifts) is ("one" not in bounds)
-
-
-# -- figures, gaps, published figures
 
 
 @pytest.mark.parametrize(
@@ -172,9 +166,6 @@ def test_a_line_is_filled_or_not_by_what_was_measured_on_a_core_of_its_own(
     rows: list[dict[str, float]], link: float, verdict: bool | None
 ) -> None:
     assert fit(rows, link) is verdict
-
-
-# -- results as people read them, and pictures
 
 
 RULES = SMALL.replace("baseline: vpp", "baseline: vpp\nparameter: {name: rules, axis: log}").replace(

@@ -46,9 +46,6 @@ def test_every_platform_and_study_has_a_suite() -> None:
     assert {path.stem for path in SUITES.glob("*.robot")} == {path.stem for path in PROJECT.studies.glob("*.yaml")}
 
 
-# -- the order of a study's measurements: from its seed, in blocks, with the baseline first and last
-
-
 MANY = Study.model_validate(
     {
         "study": "many",
@@ -224,9 +221,6 @@ def test_what_holds_from_a_restart_on_is_set_and_undone_with_one(
     run._close_session()
     calls = [name for name, *_ in session.router.mock_calls if name in ("driver.apply", "restart", "driver.withdraw")]
     assert calls == 2 * ["driver.apply", "restart", "driver.apply", "driver.withdraw", "restart"]
-
-
-# -- a run of a study, and how it ends
 
 
 def small(folder: Path, text: str = SMALL) -> StudyRun:

@@ -52,9 +52,6 @@ def test_a_new_project_runs_at_once(tmp_path: Path, installed: dict[str, str]) -
     assert len(list(tmp_path.glob("results/*/requirements.jsonl"))) == 1
 
 
-# -- a quantity of another distribution, one file: judged, recorded, drawn, compared and judged again
-
-
 DUPLICATES = '''
 """``duplicates ≤ 0.01% at 1 Mpps``: the share of frames that came twice (RFC 5560)."""
 

@@ -144,9 +144,6 @@ def _set_port(session: Session, state: str) -> None:
     configure(session.testbed.facts.namespaces[0], f"link set port0 {state}")
 
 
-# -- every kind of traffic word with real frames through this machine's kernel: none lost, counted exactly, kept w
-
-
 PPS, JUMBO_PPS, SECONDS = 20_000.0, 5_000.0, 0.3
 """Frames/s each way, of frames up to 1518 bytes and of longer ones: what a slow machine carries as well; s."""
 

@@ -104,9 +104,6 @@ def test_without_pabot_a_pool_says_how_to_run_it_and_check_reads_its_suites(tmp_
     assert "Mpsp" in robot_run.run(tmp_path, suite, "--dryrun", "-v", "TESTBED:pool").message
 
 
-# -- testbeds that labgrid lends: runs have them from their first session to their last
-
-
 ROW = "  ramp: {ramp: 64b 1-flow unidirectional, steps: 5, repeats: 1}\n"
 POOL = """\
 testbed: benches

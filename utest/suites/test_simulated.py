@@ -183,9 +183,6 @@ def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_p
     assert {path.name for path in folder.iterdir()} == named
 
 
-# -- secrets, in variables of Robot and where a testbed file takes a name or a path, are shown and kept nowhere
-
-
 def test_a_secret_key_logs_in_for_sshlibrary_too_and_is_in_no_file(tmp_path: Path) -> None:
     (tmp_path / "bench").mkdir()
     with served(tmp_path / "bench") as bench:

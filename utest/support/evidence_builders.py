@@ -179,9 +179,6 @@ def change_records(file: Path, edit: Callable[[list[dict[str, Any]]], object]) -
     reseal(file.parent)
 
 
-# -- words that tests read of a picture
-
-
 def words(svg: str) -> str:
     """Return the texts of a picture."""
     texts = (node for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text"))

@@ -157,9 +157,6 @@ def _trial(place: int, sentence: str, figure: float) -> Trial:
     return Trial(place, outcome, (), Bounds(1.0, 1.0))
 
 
-# -- runs of one sentence as a team collects them over months
-
-
 SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
 BEGIN = 1_790_000_000.0
 

@@ -245,9 +245,6 @@ def test_a_question_is_a_prompt_whose_answer_is_the_next_command(tmp_path: Path)
             shell("save x", 1.0)
 
 
-# -- text --------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("written", "shown"),
     [

@@ -90,9 +90,6 @@ def test_what_is_missing_is_named_with_its_package(monkeypatch: pytest.MonkeyPat
         build_topology()
 
 
-# -- a real TRex in the generator's namespace
-
-
 def test_trex_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for named in ("", str(tmp_path)):
         monkeypatch.setenv("TREX_HOME", named)
@@ -102,8 +99,6 @@ def test_trex_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "scripts" / "_t-rex-64").touch()
     assert home_of_trex() == tmp_path / "scripts"
 
-
-# -- testbeds that are not of namespaces
 
 NETGATE = read_platform(PLATFORMS, "netgate6100")
 SIMULATED = SimulatedSettings(testbed="simulated", kind="simulated", clock_speed=5.0)

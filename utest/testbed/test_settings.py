@@ -101,9 +101,6 @@ def test_the_example_shows_every_key_of_a_testbed_of_hardware(model: type[Config
     assert missing == []
 
 
-# -- the addresses in a testbed's file, compared with the traffic and with each other
-
-
 CATALOGUE = Catalogue.read(Project(ROOT).profiles, TrexProfileLoader(""))
 USUAL = CATALOGUE.profile(["64b"])
 
@@ -155,9 +152,6 @@ def test_it_is_judged_by_the_addresses_of_the_profile_that_is_sent() -> None:
     # the router may have routes for a capture's addresses of its own
     captured = replace(mine, frames=(FrameClass(64, data=b"x" * 60),), flows=OWN_ADDRESSES)
     assert not list(network_misfits(hardware("16.0.0.0/8", "48.0.0.0/8"), captured, True))
-
-
-# -- the key 'lab' of a testbed, and pools of testbeds
 
 
 def lab_of(folder: Path, text: str) -> LabSettings | None:

@@ -101,8 +101,6 @@ def test_any_words_are_a_profile_or_a_sentence_error(words: list[str]) -> None:
         assert found.headers.size + 4 <= min(item.size for item in found.frames)
 
 
-# -- a project's own files ---------------------------------------------------------------------------------------------
-
 Project = Callable[[str], Catalogue]
 
 
@@ -121,9 +119,6 @@ def own(tmp_path: Path) -> Project:
 def test_a_genome_may_have_custom_sizes(own: Project) -> None:
     mine = own("kind: mix, name: ours, genome: aaAB, custom: {A: 1020, B: 9216}").profile(["ours"])
     assert mine.mean_size == (2 * 64 + 1020 + 9216) / 4
-
-
-# -- captures ----------------------------------------------------------------------------------------------------------
 
 
 def packet(source: str, sport: int, payload: int, ttl: int = 64) -> bytes:
@@ -181,9 +176,6 @@ def test_a_capture_that_cannot_be_sent_is_refused(
     with pytest.raises(ConfigError) as caught:
         own("kind: pcap, name: ours, file: ours.pcap").profile(["ours"])
     assert says in str(caught.value) and "ours.pcap" in str(caught.value)
-
-
-# -- forms of captures
 
 
 IP = bytes.fromhex("45000020000100004011 0000 10000001 30000001 0401000c000c0000 00000000".replace(" ", ""))

@@ -130,9 +130,6 @@ def test_frames_beyond_the_cards_sending_limit_are_tx_drops() -> None:
     assert nodes["xxv1-tx"].calls == nodes["xxv1-output"].calls
 
 
-# -- the model against the published figures of real routers
-
-
 @cache
 def rows_by_study() -> Mapping[str, list[published.PublishedRow]]:
     return published.published_rows(PROJECT)

@@ -32,14 +32,8 @@ IPV4, IPV6, VLAN, QINQ, MPLS = (
 )
 
 
-# -- files
-
-
 def test_each_file_is_a_card_that_a_testbed_may_name() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted(CARDS)
-
-
-# -- what it says of itself
 
 
 @pytest.mark.parametrize(("card", "up", "down"), [("i40e", 10e9, 0), ("mlx5", 10e9, 10e9), ("virtio", 0, 0)])
@@ -48,9 +42,6 @@ def test_the_speed_that_is_read_of_a_port(card: str, up: float, down: float) -> 
     for link_up, expected in ((True, up), (False, down)):
         facts = answers.port_facts(port.status(link_up), port.information())
         assert (facts["speed_bps"], facts["link_up"]) == (expected, link_up)
-
-
-# -- counters
 
 
 SEEN = PortCounters(opackets=100, ipackets=90, obytes=6400, ibytes=5760, oerrors=3, ierrors=10, pauses_received=5)
@@ -97,9 +88,6 @@ def test_reading_the_extended_counters_of_a_82599_while_it_sends_takes_frames_fr
     assert (shown["opackets"], shown["obytes"], shown["ipackets"]) == (100, 6400, 120)
 
 
-# -- packet groups
-
-
 def group(number: int, frame: bytes, rule: str = "latency") -> Any:
     stats = {"enabled": True, "stream_id": number, "rule_type": rule}
     return parse_stream(number, Params(stream(frame=frame, flow_stats=stats)), FakeBackend().ports[0])
@@ -138,9 +126,6 @@ def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
     assert (counts["7"]["rb"]["1"], counts["8"]["rb"]["1"], counts["7"]["tb"]["0"]) == (size, 640, 640)
 
 
-# -- the numbers that the embedded server reports of the generator's CPU
-
-
 def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_quarter() -> None:
     backend, clock = FakeBackend(), [0.0]
     statistics = Statistics(backend, lambda: clock[0], ServerCard())
@@ -152,9 +137,6 @@ def test_the_load_of_each_second_is_reported_and_the_smooth_one_follows_by_a_qua
     shown = statistics.overall()[0]
     assert (shown["m_cpu_util_raw"], shown["m_cpu_util"]) == (80.0, 35.0)
     assert statistics.port(0)["m_cpu_util"] == 35.0
-
-
-# -- captures
 
 
 ARP, TAGGED_ARP = (bytes(12) + bytes.fromhex(f"{tags}0806") + bytes(50) for tags in ("", "81000001"))

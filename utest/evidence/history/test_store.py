@@ -146,9 +146,6 @@ def test_runs_are_found_below_a_folder_and_links_are_not_followed(tmp_path: Path
             runs_named(str(wrong))
 
 
-# -- stores: a SQLite file, and a real PostgreSQL where Debian's package is installed
-
-
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[str]:
     """The URL of a PostgreSQL of its own, in a temporary folder and reached by a Unix socket only."""

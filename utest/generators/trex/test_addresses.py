@@ -224,9 +224,6 @@ def _refuse() -> None:
     raise refused("Error applying promiscuous: operation is not supported for this NIC.")
 
 
-# -- questions for a next hop's MAC address: what is asked, and which frames answer it
-
-
 PORT, ROUTER, OTHER = "02:00:00:00:00:01", "02:00:00:00:01:01", "02:00:00:00:01:02"
 OURS = bytes([100, 65, 1, 2])
 ARP = Question(0, PORT, "100.65.1.2", "100.65.1.1")

@@ -30,9 +30,6 @@ from support.ports import free_port
 MISMATCH = "RPC version mismatch: a newer client version is required\n(API type 'STL':  - server: '5.1', client: '4.1')"
 
 
-# -- no usable server --------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def server() -> Iterator[HostileServer]:
     with hostile_trex() as found:
@@ -85,9 +82,6 @@ def test_what_is_published_ends_neither_the_library_nor_the_parent(
     server.instead, server.published = answer, [[published]]
     with pytest.raises(TestbedError, match=says):
         TrexGenerator(TrexSettings("127.0.0.1", server.rpc_port, server.pub_port))
-
-
-# -- helpers -----------------------------------------------------------------------------------------------------------
 
 
 def test_errors_of_the_library_become_one_line() -> None:
@@ -164,8 +158,6 @@ def test_streams_are_split_among_all_cores_of_a_pair_or_each_port_has_its_own(
     monkeypatch.setattr(library, "_pins_cores", pins)
     assert [library.core_mask(port, sending) for port in sending] == masks
 
-
-# -- which client ------------------------------------------------------------------------------------------------------
 
 NEWER = ServerFacts("192.0.2.1:4501", False, "v3.08", MISMATCH)
 
@@ -321,9 +313,6 @@ def test_a_time_that_is_no_number_is_refused(time: object) -> None:
 )
 def test_a_refusal_that_names_no_remedy_gets_one(words: str, remedy: str) -> None:
     assert remedy in remedy_of(words) and remedy_of("port is already taken by 'bob'") == ""
-
-
-# -- how long a trial waits for frames in transit
 
 
 Count = Callable[[float], dict[Any, Any]]

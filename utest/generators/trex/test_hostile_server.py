@@ -50,9 +50,6 @@ def sentence(error: BaseException, where: str) -> str:
     return text
 
 
-# -- one message
-
-
 @pytest.mark.parametrize("name", BAD_BYTES)
 def test_a_bad_answer_takes_little_time_and_memory(name: str) -> None:
     answer = BAD_BYTES[name](REQUEST)
@@ -89,9 +86,6 @@ def test_an_answer_that_does_not_end_has_a_limit(serve: Callable[..., None]) -> 
         ask_server("127.0.0.1", port)
     sentence(caught.value, f"127.0.0.1:{port}")
     assert time.monotonic() - began < 2 * HANDSHAKE_LIMIT + 10
-
-
-# -- the client's process
 
 
 @pytest.fixture(scope="module")

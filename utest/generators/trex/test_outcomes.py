@@ -204,9 +204,6 @@ def test_probe_frames_that_a_card_counts_as_errors_name_themselves(errors: int, 
     assert ("trex-core, issue 1222" in problem.detail) == named
 
 
-# -- probe frames in histograms
-
-
 NAMES = ["p1", "p50", "p90", "p99", "p99.9", "min", "max", "mean"]
 RUNS = st.tuples(st.none() | st.sampled_from([5.0, 1e6, 1.2e6]) | st.floats(0.5, 2e6), st.integers(1, 60))
 SAMPLES: st.SearchStrategy[list[float | None]] = st.lists(RUNS, min_size=1).map(
@@ -277,9 +274,6 @@ def test_bounds_are_one_bucket_where_all_is_known(samples: list[float], name: st
     slow = samples if hdrh else [max(10.0, usec) for usec in samples]
     found = bounds(as_trex_counts(slow, hdrh=hdrh), name)
     assert found is not None and found.high <= (1 + 1.001 * found.low if hdrh else 2 * found.low + 1e-6)
-
-
-# -- the fine histogram, which a stranger's server sends
 
 
 @given(st.dictionaries(st.integers(0, 16_777_215), st.integers(1, 2**40), max_size=50))

@@ -32,8 +32,6 @@ from support.trex_profile_support import ARGPARSE, HEAD, HOME, LATENCY, Own, our
 pytestmark = pytest.mark.slow
 
 
-# -- common styles -----------------------------------------------------------------------------------------------------
-
 BOTH = "{size: 128, both: true}"
 
 
@@ -138,9 +136,6 @@ def test_the_client_of_trex_home_or_the_latest_copy_loads_profiles(own: Own, mon
     assert asked == [kept, home]
 
 
-# -- sent --------------------------------------------------------------------------------------------------------------
-
-
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
 TWO = "MIX = [(64, 3, 0), (1518, 1, 0.1)]\n\n"
 
@@ -171,8 +166,6 @@ def test_frames_to_a_mac_address_of_the_profile_may_go_to_the_ports(own: Own, ke
     assert program is not None and ("mac_dst" in program.source.to_json()) is bool(keys)
     assert [json.loads(item.text)["flags"] & 6 for item in program.directions[0]] == [flags]
 
-
-# -- what is wrong -----------------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, str]] = [
     (ours("return ["), r"mine\.py:11: fails with SyntaxError: '\[' was never closed"),
@@ -235,8 +228,6 @@ def test_a_profile_of_one_direction_is_refused_for_two(own: Own, body: str, says
     assert says in str(caught.value)
 
 
-# -- files of data -----------------------------------------------------------------------------------------------------
-
 FRAME = (
     bytes(12) + bytes.fromhex("0800 4500 002e 0001 0000 4011 0000 10000001 30000001 0401 000c 001a 0000") + bytes(18)
 )
@@ -267,9 +258,6 @@ def test_latency_is_not_measured_with_the_streams_of_a_file(tmp_path: Path, monk
     assert plan.requirement("ours unidirectional ≥ 5 Mpps").profile.mean_size == 64
     with pytest.raises(SentenceError, match="latency is not measured with the streams of a file"):
         plan.requirement("ours unidirectional latency p99 ≤ 1 ms at 5 Mpps")
-
-
-# -- a profile has a limit of time and one of memory, and ends with the process that started it
 
 
 def refused(own: Own, body: str) -> str:
@@ -304,9 +292,6 @@ def test_it_knows_no_secret(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "x")
     said = refused(own, "raise Exception(' '.join(sorted(os.environ)))")
     assert "PATH" in said and "SECRET" not in said
-
-
-# -- bursts and chains, sent all the time
 
 
 CHAIN = """\

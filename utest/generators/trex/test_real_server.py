@@ -137,8 +137,6 @@ def test_a_killed_run_leaves_nothing_of_it(runtime: Path) -> None:
     assert list(Path("/var/run/dpdk").glob("lineproof-*")) == []
 
 
-# -- it asks for its next hops
-
 OWN, NOBODY = ("100.65.1.2", "100.65.2.2"), ("100.65.1.99", "100.65.2.99")
 
 
