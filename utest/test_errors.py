@@ -11,7 +11,6 @@ from typing import NoReturn
 
 import pytest
 
-from lineproof.ceilings import read_calibration
 from lineproof.errors import ConfigError, TestbedError, in_words
 from lineproof.files import append_line, read_file, write_whole
 
@@ -38,13 +37,6 @@ def test_an_error_is_one_paragraph_with_what_to_do(error: Exception, says: str) 
     assert says in found
     assert not RAW.search(found)
     assert len(found) < 600
-
-
-def test_an_error_nobody_foresaw_names_its_place() -> None:
-    try:
-        read_calibration(None, "a", "b")  # type: ignore[arg-type]
-    except TypeError as error:
-        assert "lineproof/ceilings/__init__.py, line " in in_words(error)
 
 
 def test_a_sentence_of_our_own_stays_as_it_is() -> None:

@@ -94,12 +94,6 @@ def test_nothing_that_controls_is_left_and_nothing_else_changes(text: str) -> No
     ET.fromstring(f"<a>{found.replace('&', '').replace('<', '').replace(']]>', '')}</a>")
 
 
-@pytest.mark.parametrize("character", CONTROL)
-def test_a_control_character_is_shown_by_its_number(character: str) -> None:
-    found = visible(f"eth{character}0")
-    assert found == f"eth{character.encode('unicode_escape').decode()}0" and found.isascii()
-
-
 @pytest.mark.parametrize("kind", [ConfigError, SentenceError, TestbedError, Inconclusive, SlaFailure])
 def test_no_error_has_control_characters(kind: Any) -> None:
     assert str(kind("eth0\x1b[2J\u202e says \x07")) == r"eth0\x1b[2J\u202e says \x07"

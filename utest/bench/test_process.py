@@ -17,11 +17,9 @@ from typing import Any
 import pytest
 
 from lineproof.errors import TestbedError
-from lineproof.system.children import bench_command
 from lineproof.system.login import Login
 from lineproof.system.ssh import Connection
 from lineproof.system.ssh_keys import make_key
-from lineproof.testbed.process import TestbedProcess
 from support.embedded_server import bench_process
 from support.paths import LIBRARIES, ROOT
 from support.patience import wait_until
@@ -78,12 +76,6 @@ def test_it_reports_its_ports_and_ends_with_its_folder(how: str, tmp_path: Path)
         assert not folder.exists()
 
 
-def test_an_error_is_in_the_log_that_its_owner_quotes(tmp_path: Path) -> None:
-    specification = {**MODEL, "shells": {"user": 1}, "folder": str(tmp_path)}
-    with pytest.raises(TestbedError, match=r"its log ends: .*authorized_key"):
-        TestbedProcess("server", bench_command(), specification)
-
-
 @pytest.mark.parametrize("key", ["rpc_port", "pub_port"])
 def test_a_taken_port_is_named_with_the_option_that_chooses_another(key: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -92,13 +84,6 @@ def test_a_taken_port_is_named_with_the_option_that_chooses_another(key: str) ->
             assert f"port {port} on 127.0.0.1 is already taken" in first["error"]
             assert f"'--{key.replace('_', '-')}'" in first["error"]
             assert ran.wait(30) == 1
-
-
-def test_a_fault_is_caused_or_refused_in_words() -> None:
-    with process() as (ran, _):
-        assert tell(ran, {"fault": {"kind": "link flap", "start": 0}}) == {"ok": True}
-        assert "there is no port 7" in tell(ran, {"fault": {"kind": "link flap", "port": 7}})["error"]
-        assert "error" in tell(ran, "nonsense")
 
 
 STRANGER = """

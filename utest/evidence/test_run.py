@@ -26,6 +26,7 @@ from lineproof.evidence.resume import UNREAD, EarlierRun, earlier_tries, why_apa
 from lineproof.evidence.run import RunFolder, new_run_id, read_run
 from lineproof.evidence.run_files import check_integrity
 from lineproof.evidence.summary import summary_of
+from lineproof.generators.base import GeneratorPort
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record, written
 
 
@@ -290,6 +291,7 @@ def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_pat
             ["file testbeds/b.yaml was 'bb' and is 'x'"],
         ),
         ({"router_configuration": RouterSetUp("verify", ("a",))}, ["router's prepare was 'configure' and"]),
+        ({"ports": (GeneratorPort(0, "", 25e9, True, "net_ice"),)}, ["generator's port was '' and is 'net_ice at 25"]),
         ({"versions": {**KNOWN["versions"], "router.vpp": "25.02"}}, ["router.vpp was '24.10' and is '25.02'"]),
     ],
 )

@@ -46,7 +46,6 @@ from lineproof.evidence.document import (
 )
 from lineproof.evidence.forms import trials_document
 from lineproof.evidence.recorder import Recorder
-from lineproof.evidence.records import MarginRecord
 from lineproof.evidence.report import WORKERS, report, sentence_document, write_report
 from lineproof.evidence.run import RecordedRun, RunFolder, read_run
 from lineproof.evidence.summary import (
@@ -65,7 +64,6 @@ from lineproof.visible import one_line, visible
 from support.evidence_builders import (
     ENVIRONMENT,
     RUN,
-    SENTENCE,
     Elements,
     one_trial,
     requirement_record,
@@ -218,27 +216,6 @@ def test_the_work_of_the_workers_is_shown_of_a_fail() -> None:
         assert [part.alt for part in last.parts if isinstance(part, Figure)][1:] == [WORKERS] * is_shown
         *_, folded = (part for part in last.parts if isinstance(part, Folded))
         assert any(isinstance(part, Figure) for part in folded.parts) is not is_shown
-
-
-@pytest.mark.parametrize(
-    ("verdict", "second_line", "told", "untold"),
-    [
-        ("FAIL", "more", "<small>no-buffer at eth0: no buffer was free</small>", "lost frames"),
-        ("INCONCLUSIVE", "PASS at the better ends of its figures", "a link was down: port 1", "better ends"),
-        ("INCONCLUSIVE", "ended early", "<small>ended early</small><small>a link was down: port 1", "better ends"),
-    ],
-)
-def test_the_first_table_has_cause_and_place_of_what_is_no_pass(
-    verdict: str, second_line: str, told: str, untold: str
-) -> None:
-    spoilt = replace(trial_record(losses=(5,)).trial, problems=(Problem(Fault.LINK_DOWN, "port 1"),))
-    message = f"{verdict}: {SENTENCE}: summary\n  {second_line}"
-    drop = Drop(Stage.ARRIVING, "no-buffer", "eth0", 5, "no buffer was free")
-    ledger = Ledger(1, 1, (DirectionAccount(0, 1, "eth0", "eth1", 100, 95, 95, 95, (drop,)),))
-    record = requirement_record(verdict=verdict, message=message, ledgers=(ledger,))
-    run = RunSummary(run_of("x"), (SentenceRow(record, (1.0, 2.0), 0.0, trials=(spoilt,)),), {})
-    table, _ = report(ExecutionSummary((run,))).split("<section", 1)
-    assert told in table and untold not in table
 
 
 def test_a_report_has_the_use_of_each_queue_and_of_all_of_an_interface() -> None:
@@ -406,19 +383,3 @@ def test_a_quantity_has_its_figure_in_the_sentences_unit(sentence: str, words: s
     found = measured(record.promise, one_trial(1, lost=10_000, power_watts=19.0))
     assert record.requirement.demand == words
     assert found == pytest.approx(figure, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"low": 1.0819, "high": 1.08501}, "carries 108.1 % to 108.6 % of it"),
-        ({"low": 1.02, "high": 1.02}, "carries 102 % of it"),
-        (
-            {"low": 1.0, "high": None, "limit": "line rate", "reason": "deadline: 0 of 9 s"},
-            "carries ≥ 100 % of it (line rate); the search is unfinished: deadline: 0 of 9 s",
-        ),
-    ],
-)
-def test_words_never_promise_more_than_was_found(changes: dict[str, Any], words: str) -> None:
-    fields: dict[str, Any] = {"reason": "", **changes}
-    assert str(MarginRecord(RUN, True, 1, "T", LOAD, seconds=12.0, **fields)) == words

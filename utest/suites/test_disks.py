@@ -48,75 +48,46 @@ def spoil(how: str, *folders: Path) -> str:
 def on_disks(folder: Path, command: list[str], before: str) -> str:
     """Run *command* with a small disk for each of :data:`DISKS` below *folder*; *before* it the shell's words.
 
-    What is on the disks is in ``kept/`` afterwards. Returns all output, with the exit status as its last word.
+    What is on the disks is in ``kept/`` afterwards. Returns all output.
     """
-    for name in DISKS:
+    for name in (*DISKS, "kept"):
         (folder / name).mkdir()
     mounts = "; ".join(f"mount -t tmpfs -o size=2m,mode=0700 none {folder / name}" for name in DISKS)
     keep = "; ".join(f"cp -r {folder / name} {folder / 'kept'}" for name in DISKS)
-    call = shlex.join(command)
-    script = f"set -e; {mounts}; mkdir {folder / 'kept'}; {before}; set +e; {call}; s=$?; {keep}; echo $s"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(LIBRARIES),
-        "XDG_RUNTIME_DIR": str(folder / "runtime"),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-        "TMPDIR": str(folder / "tmp"),
-    }
-    output, errors = subprocess.PIPE, subprocess.STDOUT
+    script = f"set -e; {mounts}; {before}; set +e; {shlex.join(command)}; {keep}"
+    folders = {"XDG_RUNTIME_DIR": "runtime", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}
+    named = {variable: str(folder / name) for variable, name in folders.items()}
+    environment = {**os.environ, "PYTHONPATH": str(LIBRARIES), **named}
     argv = ["unshare", "-m", "sh", "-c", script]
-    return subprocess.run(
-        argv, cwd=folder, env=environment, stdout=output, stderr=errors, text=True, timeout=100
-    ).stdout
-
-
-def robot(folder: Path, *steps: str, before: str = "true") -> tuple[str, dict[str, tuple[str, str]]]:
-    """A run of a suite with a test of each of *steps*; returns what it printed, and each test's status and message."""
-    suite = robot_run.write_suite(folder, steps[0])
-    more = "".join(f"Test {number}\n    {step}\n" for number, step in enumerate(steps[1:], 2))
-    suite.write_text(suite.read_text() + more)
-    text = on_disks(folder, robot_run.command(folder, suite, *robot_run.short_goal(folder), "-v", "GOAL:quick"), before)
-    assert (folder / "out" / "output.xml").exists(), text
-    result = ExecutionResult(folder / "out" / "output.xml")
-    tests = {test.name: (test.status, test.message) for test in result.suite.all_tests}
-    assert not RAW.search(text), text
-    assert not [message for _, message in tests.values() if RAW.search(message)]
-    assert robot_run.processes_of(folder) == []
-    # the manifest's says that the run was being closed: without it, the manifest would seem removed
-    closing = partial(Path(MANIFEST_FILE)).name
-    found = [path for path in (folder / "kept").rglob("*") if path.name != closing]
-    temporary = [path for path in found if path.name.endswith((".part", ".new", ".tmp"))]
-    assert temporary == []
-    return text, tests
-
-
-def step(command: str) -> str:
-    return f"Evaluate    subprocess.run({['sh', '-c', command]!r}, check=True)    modules=subprocess"
+    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
+    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("how", STATES if EACH else ["full"])
 def test_verdicts_stay_when_disks_take_nothing_more(how: str, tmp_path: Path) -> None:
     """Cache and temporary folder take nothing from the start, the runtime folder and then the results in mid-run."""
     results, runtime, cache, temporary = (tmp_path / name for name in DISKS)
-    text, tests = robot(
-        tmp_path,
-        SENTENCE,
-        step(spoil(how, runtime)),
-        SENTENCE,
-        step(spoil(how, results)),
-        SENTENCE,
-        before=spoil(how, cache, temporary),
-    )
-    statuses = [status for status, _ in tests.values()]
-    assert statuses == ["PASS", "PASS", "PASS", "PASS", "FAIL"], tests
-    message = tests["Test 5"][1]
-    assert os.strerror(STATES[how]) in message
-    assert str(results) in message
-    assert "--outputdir" in message
+    commands = (["sh", "-c", spoil(how, disk)] for disk in (runtime, results))
+    first, second = (f"Evaluate    subprocess.run({command!r}, check=True)" for command in commands)
+    steps = enumerate((SENTENCE, first, SENTENCE, second, SENTENCE))
+    suite = robot_run.write_tests(tmp_path, "".join(f"Test {number}\n    {step}\n" for number, step in steps))
+    options = (*robot_run.short_goal(tmp_path), "-v", "GOAL:quick")
+    text = on_disks(tmp_path, robot_run.command(tmp_path, suite, *options), spoil(how, cache, temporary))
+    assert (tmp_path / "out" / "output.xml").exists(), text
+    shown = ExecutionResult(tmp_path / "out" / "output.xml").suite.all_tests
+    statuses, messages = zip(*((test.status, test.message) for test in shown), strict=True)
+    assert statuses == ("PASS", "PASS", "PASS", "PASS", "FAIL"), messages
+    assert not [words for words in (text, *messages) if RAW.search(words)]
+    assert all(words in messages[-1] for words in (os.strerror(STATES[how]), str(results), "--outputdir")), messages
     assert "the run's folder is not complete, the verdicts above stay" in text
+    assert robot_run.processes_of(tmp_path) == []
+    # the manifest's says that the run was being closed: without it, the manifest would seem removed
+    closing = partial(Path(MANIFEST_FILE)).name
+    left = [path for path in (tmp_path / "kept").rglob("*") if path.suffix in (".part", ".new", ".tmp")]
+    assert [path for path in left if path.name != closing] == []
     (folder,) = [path.parent for path in (tmp_path / "kept").glob("results/*/trials.jsonl")]
     found = read_run(folder)
     verdicts = [record.verdict for record in found.requirements]
-    assert verdicts[:2] == ["PASS", "PASS"]
-    assert verdicts[2:] in ([], ["INCONCLUSIVE"])  # the little that is left may do for one
+    # the little that is left may do for one more
+    assert verdicts[:2] == ["PASS", "PASS"] and verdicts[2:] in ([], ["INCONCLUSIVE"])
     assert {record.requirement for record in found.trials} >= {1, 2}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,14 +15,13 @@ import pytest
 from lineproof_bench.shells.server import asyncssh
 from support import robot_run
 from support.hostile_ssh import Guard, HostileServer
-from support.served_bench import ServedBench, served
+from support.served_bench import served
 
 pytestmark = pytest.mark.slow
 
 SECRET = "correct-horse-7"
 OTHER = "not-for-anybody-8"
 RAW = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\u2066\x00\x85\ud800"
-NAMES = ("LAB_LOGIN", "LAB_PHRASE", "ANOTHER_TOKEN")
 
 
 class Echoes(Guard):
@@ -31,47 +32,41 @@ class Echoes(Guard):
     banner = f"{RAW[:-1]} {SECRET}\r\n"
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedBench]:
-    with served(tmp_path_factory.mktemp("bench")) as found:
-        yield found
-
-
 @pytest.fixture
-def project(tmp_path: Path, bench: ServedBench) -> Iterator[Path]:
+def project(tmp_path: Path) -> Iterator[Path]:
     """A project whose router is the bench's, behind a server that adds hostile words to all it answers."""
-    home = bench.project(tmp_path)
-    file = home / "variables" / "testbeds" / "lab.yaml"
-    router = bench.router
+    (tmp_path / "bench").mkdir()
+    with served(tmp_path / "bench") as bench:
+        home, router = bench.project(tmp_path), bench.router
 
-    async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
-        words = f"{RAW} {SECRET}\r\n".encode(errors="surrogatepass") + b"\xff\xfe\n"
-        if process.command and "hostile" in process.command:
-            process.stdout.write(words)
+        async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
+            words = f"{RAW} {SECRET}\r\n".encode(errors="surrogatepass") + b"\xff\xfe\n"
+            if process.command and "hostile" in process.command:
+                process.stdout.write(words)
+                process.stderr.write(words)
+                process.exit(0 if "fine" in process.command else 3)
+                return
+            keys = {"client_keys": [str(router.key)], "known_hosts": str(router.known_hosts)}
+            async with asyncssh.connect(router.address, router.port, username=router.user, **keys) as link:
+                result = await link.run(process.command, encoding=None)
+            process.stdout.write(result.stdout if isinstance(result.stdout, bytes) else b"")
             process.stderr.write(words)
-            process.exit(0 if "fine" in process.command else 3)
-            return
-        keys = {"client_keys": [str(router.key)], "known_hosts": str(router.known_hosts)}
-        async with asyncssh.connect(router.address, router.port, username=router.user, **keys) as link:
-            result = await link.run(process.command, encoding=None)
-        process.stdout.write(result.stdout if isinstance(result.stdout, bytes) else b"")
-        process.stderr.write(words)
-        process.exit(result.exit_status or 0)
+            process.exit(result.exit_status or 0)
 
-    server = HostileServer(tmp_path, Echoes, process_factory=answer)
-    text = file.read_text()
-    start, end = text.index("router: "), text.index("prepare:")
-    login = f"port: {server.port}, user: admin, password_from: LAB_LOGIN, known_hosts: {server.known}"
-    file.write_text(f"{text[:start]}router: {{address: 127.0.0.1, {login}}}\n{text[end:]}")
-    yield home
-    server.close()
+        with closing(HostileServer(tmp_path, Echoes, process_factory=answer)) as server:
+            file = home / "variables" / "testbeds" / "lab.yaml"
+            login = f"port: {server.port}, user: admin, password_from: LAB_LOGIN, known_hosts: {server.known}"
+            router_line = f"router: {{address: 127.0.0.1, {login}}}"
+            file.write_text(re.sub(r"^router: .*$", router_line, file.read_text(), flags=re.MULTILINE))
+            yield home
 
 
 def test_nothing_hostile_and_no_secret_is_left_anywhere(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in zip(NAMES, (SECRET, OTHER, OTHER), strict=True):
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LAB_LOGIN", SECRET)
+    for name in ("LAB_PHRASE", "ANOTHER_TOKEN"):
+        monkeypatch.setenv(name, OTHER)
     suite = robot_run.write_suite(
         tmp_path,
         "${text} =    Run On Router    hostile and fine",

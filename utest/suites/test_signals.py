@@ -17,34 +17,21 @@ from support.command_line import lineproof
 pytestmark = pytest.mark.slow
 
 SENTENCE = "64b 1-flow unidirectional ≥ 1 Mpps"
-TIMER = """\
-Signal This Process
-    [Arguments]    ${number}    ${after}
-    Evaluate    threading.Timer(${after}, os.kill, (os.getpid(), ${number})).start()    modules=os, threading
-"""
-
-
-def run(folder: Path, *steps: str) -> robot_run.RobotRun:
-    suite = robot_run.write_suite(folder, SENTENCE, *steps)
-    with suite.open("a", encoding="utf-8") as file:
-        file.write(f"*** Keywords ***\n{TIMER}")
-    return robot_run.run(folder, suite, *robot_run.short_goal(folder), "-v", "GOAL:quick", limit=100)
-
-
-def left_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in (folder / "runtime" / "lineproof").iterdir())
 
 
 def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) -> None:
     """The second signal comes while the testbed is being closed."""
-    steps = [f"Signal This Process    2    {after}" for after in (0.5, 1.5)]
-    began = time.monotonic()
-    # what the testbed's process is asked is never answered
-    stop = (
-        "Evaluate    os.kill($library.session.testbed.belongings.programs[0].pid, signal.SIGSTOP)    modules=os, signal"
+    suite = robot_run.write_suite(
+        tmp_path,
+        SENTENCE,
+        "${library} =    Get Library Instance    Lineproof",
+        # what the testbed's process is asked is never answered
+        "Evaluate    os.kill($library.session.testbed.belongings.programs[0].pid, signal.SIGSTOP)",
+        *(f"Evaluate    threading.Timer({after}, os.kill, (os.getpid(), 2)).start()" for after in (0.5, 1.5)),
+        "Run On Router    uname -a    limit=50 s",
     )
-    library = "${library} =    Get Library Instance    Lineproof"
-    found = run(tmp_path, library, stop, *steps, "Run On Router    uname -a    limit=50 s")
+    began = time.monotonic()
+    found = robot_run.run(tmp_path, suite, *robot_run.short_goal(tmp_path), "-v", "GOAL:quick", limit=100)
     assert time.monotonic() - began < 90
     assert found.message.startswith("interrupted by Ctrl-C"), found.message
     assert found.console.count("The testbed is being closed, which takes a minute at most.") == 1
@@ -54,7 +41,7 @@ def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) ->
     (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
     assert [item.verdict for item in read_run(folder).requirements] == ["PASS"]
     assert check_integrity(folder).altered == ()
-    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == []
+    assert robot_run.processes_of(tmp_path) == [] and not list((tmp_path / "runtime" / "lineproof").iterdir())
 
 
 OTHER = "vppctl set ip neighbor TenGigabitEthernet3/0/0 100.65.1.2 02:00:00:00:00:77 static"
@@ -63,7 +50,7 @@ OURS = "set ip neighbor TenGigabitEthernet3/0/0 100.65.1.2 02:00:00:00:00:01 sta
 
 @pytest.mark.parametrize("end", ["Close Testbed", "No Operation", "Fail"])
 def test_what_somebody_has_set_since_is_in_the_record_the_report_and_on_the_sheet(tmp_path: Path, end: str) -> None:
-    suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 1 Mpps", f"Run On Router    {OTHER}")
+    suite = robot_run.write_suite(tmp_path, SENTENCE, f"Run On Router    {OTHER}")
     suite.write_text(suite.read_text().replace("Teardown    Close Testbed", f"Teardown    {end}"))
     done = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
     (folder,) = (tmp_path / "results").iterdir()

@@ -168,20 +168,6 @@ def handlers() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before[signal.SIGHUP])
 
 
-@pytest.mark.parametrize("number", ENDING)
-def test_the_first_signal_interrupts_and_the_next_ones_do_not(number: signal.Signals) -> None:
-    closed = False
-    with pytest.raises(Interrupted), termination_as_interrupt():
-        try:
-            signal.raise_signal(number)
-            time.sleep(60)
-        finally:
-            for other in ENDING:
-                signal.raise_signal(other)
-            closed = True
-    assert closed
-
-
 def test_an_ignored_hang_up_stays_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with termination_as_interrupt():

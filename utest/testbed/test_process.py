@@ -48,13 +48,6 @@ def test_a_process_that_does_not_become_ready_is_one_sentence_and_ends(code: str
     assert psutil.Process().children() == before
 
 
-def test_it_lives_until_it_is_closed() -> None:
-    process = started(f"{READY}; sys.stdin.read()")
-    assert process.facts["port"] == 7 and process.status() is None and process.problems() == ()
-    assert process.close() == process.close() == ""
-    assert process.status() is not None and process.problems() == ()
-
-
 def test_one_that_does_not_end_is_killed_and_named() -> None:
     process = started(f"{READY}; time.sleep(60)", grace=0.2)
     assert process.close() == "'child' had to be killed"

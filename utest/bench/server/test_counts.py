@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from lineproof.core.latency import Resolution
 from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.addresses import Question
-from lineproof.generators.trex.outcomes import fine_histogram
 from lineproof.testbed.settings import SimulatedNic
 from lineproof_bench.backend import PortCounters, StreamTraffic
 from lineproof_bench.model.latency import Delay, PacketGroups
@@ -197,18 +196,6 @@ def test_groups_begin_with_their_first_stream_and_end_with_their_last() -> None:
     assert flows.values([7]) == {"ver_id": None, "flow_stats": None, "latency": {"g": None}}
     flows.add(1, shared)
     assert flows.values([7])["ver_id"] != first, "clients forget what they took as zero"
-
-
-def test_counts_of_a_group() -> None:
-    flows = FlowStats(FakeBackend(), ServerCard())
-    flows.add(0, group(9, IPV4))
-    answer = flows.values([9, 10])
-    assert answer["flow_stats"]["9"]["tp"] == {"0": 10, "1": 0}
-    assert answer["flow_stats"]["9"]["rb"] == {"0": 0, "1": 640}
-    assert answer["latency"]["9"]["er"] == {"drp": 2, "sth": 2}
-    assert answer["latency"]["9"]["lat"]["histogram"] == {"10": 10, "90": 1}
-    assert fine_histogram(answer["latency"]["9"]["lat"]["hdrh"]) == {10: 10, 90: 1}
-    assert answer["latency"]["g"] == {"old_flow": 0, "bad_hdr": 0}
 
 
 @pytest.mark.slow

@@ -84,13 +84,6 @@ def test_a_start_waits_a_moment_for_one_of_its_session_and_duration(
     assert [(sorted(traffic), duration) for traffic, duration in backend.starts] == starts
 
 
-def test_a_start_does_not_wait_for_a_port_without_streams(client: Client, backend: FakeBackend) -> None:
-    prepared(client, 0)
-    client.acquire(1)
-    client.start(0)
-    assert len(backend.starts) == 1
-
-
 def test_stop_before_a_waiting_start_sends_nothing(client: Client, backend: FakeBackend) -> None:
     prepared(client, 0, 1)
     client.start(0)
