@@ -33,11 +33,6 @@ def test_buckets_follow_each_other_and_are_as_narrow_as_they_say(
     assert found[-1] - found[-2] <= max(10 if resolution is Resolution.ONE_DIGIT else 1, widest * low)
 
 
-def of(histogram: dict[int, int], received: int = 1000, duplicates: int = 0, elsewhere: int = 0) -> LatencyCount:
-    """A thousand probe frames, of which so many came back."""
-    return LatencyCount(0, 1, 1000, received, 50.0, 50.0, None, histogram, 0, duplicates, elsewhere)
-
-
 @given(st.lists(st.integers(0, 16_000_000), min_size=1, max_size=300), st.sampled_from(["p1", "p50", "p99", "mean"]))
 def test_fine_buckets_bound_the_statistic_within_a_thousandth(samples: list[int], name: str) -> None:
     width = {usec: 2 ** max(0, usec.bit_length() - 11) for usec in samples}

@@ -14,7 +14,6 @@ from lineproof.core.ledger import Ledger, ledger_without_router, lost_at_router,
 from lineproof.core.telemetry import Cause, InterfaceCounters, Role, Stage, Telemetry, risen
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import where_lost
-from lineproof.errors import TestbedError
 from lineproof.evidence.document import Table
 from lineproof.evidence.forms import ledgers_document
 from lineproof.session.judging import MAX_LEDGERS, Bookkeeper
@@ -196,15 +195,13 @@ def _shown(ledger: Ledger) -> list[object]:
 
 
 class CountingRouter:
-    """A router whose missed frames rise by *rise* between readings; *fails*: numbers of the readings that fail."""
+    """A router whose missed frames rise by *rise* between readings."""
 
-    def __init__(self, rise: int = 10, fails: frozenset[int] = frozenset()) -> None:
-        self.readings, self._rise, self._fails = 0, rise, fails
+    def __init__(self, rise: int = 10) -> None:
+        self.readings, self._rise = 0, rise
 
     def __call__(self, moment: str) -> Telemetry:
         self.readings += 1
-        if self.readings in self._fails:
-            raise TestbedError("no answer")
         return reading((90 * self.readings, 0), (0, 90 * self.readings), missed(self._rise * self.readings))
 
 

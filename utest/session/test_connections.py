@@ -92,9 +92,6 @@ def shown(configuration: RouterSetUp | None = None, end: object = "") -> Any:
     return SimpleNamespace(settings=lambda: configuration, restore=restore, description=SimpleNamespace(is_posix=True))
 
 
-ADDED, ROUTED = "ip addr add 10.0.0.10/24 dev eth2", "ip route replace 48.0.0.0/8 via 1.1.1.1"
-
-
 @pytest.mark.parametrize(
     ("end", "restarted", "said"),
     [

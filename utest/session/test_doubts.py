@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from lineproof.core.deciding import ask
 from lineproof.core.doubts import OwnPart
 from lineproof.core.ledger import DirectionAccount, Ledger
 from lineproof.core.rule import Ruling
@@ -31,9 +28,7 @@ from support.paths import ROOT
 from support.simulated_session import judged, opened
 
 PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
-NAMES, LINK = {0: "in0", 1: "in1"}, 10e9
-BEFORE = Telemetry(1.0, {})
-ONE, BOTH = "64b unidirectional ≥ 100 kpps", "64b bidirectional ≥ 100 kpps each way"
+NAMES = {0: "in0", 1: "in1"}
 
 
 def trials(*lost: int) -> tuple[Trial, ...]:
@@ -41,18 +36,6 @@ def trials(*lost: int) -> tuple[Trial, ...]:
     rows = tuple(DirectionCount(at, 1 - at, 100_000, 100_000, 100_000 - count) for at, count in enumerate(lost))
     outcome = Outcome(Load(100_000), 1.0, 1.0, 0.0, rows)
     return tuple(read_trial(number, outcome, Tolerance(), 20) for number in range(1, 12))
-
-
-def ruling(sentence: str, judged: Sequence[Trial], problems: Sequence[Problem]) -> Ruling | None:
-    """The ruling on trials of a generator that was watched clean, with *problems*."""
-    requirement = PLAN.requirement(sentence)
-    promise = requirement.promise(PLAN.goal, PLAN.load_for(requirement), LINK, OwnPart(trials=1000))
-    return ask(promise, [replace(trial, problems=(*trial.problems, *problems)) for trial in judged]).ruling
-
-
-def damaged(counts: Mapping[str, int], *lost: int) -> list[Problem]:
-    causes = [Cause(Stage.ARRIVING, "rx_crc_errors", name, count, Role.REASON) for name, count in counts.items()]
-    return list(damaged_frames(trials(*lost), BEFORE, Telemetry(1.0, {}, causes=tuple(causes)), NAMES))
 
 
 def reading(**counts: int) -> Telemetry:

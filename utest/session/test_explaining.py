@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,38 +10,13 @@ from typing import Any, cast
 import pytest
 
 from lineproof import stacks
-from lineproof.core.ledger import DirectionAccount, Drop, Ledger
-from lineproof.core.quantity import Reason, Requirement
-from lineproof.core.rule import Ruling
-from lineproof.core.sentence import parse
-from lineproof.core.telemetry import Stage
-from lineproof.core.trial import DURING_READING, Load, Tolerance, read_trial
+from lineproof.core.quantity import Requirement
+from lineproof.core.trial import DURING_READING, Load
 from lineproof.core.under_load import UnderLoad
-from lineproof.core.verdict import Verdict
 from lineproof.errors import TestbedError
 from lineproof.session.explaining import SampledLoad, read_under_load, samples
 from lineproof.stacks import SampledStacks
 from support import simulated_session
-from support.catalogue import CATALOGUE
-from support.made_testbeds import promised, router
-
-OFFERED = 6_000_000
-
-
-def judged(sentence: str, ruling: Ruling = Ruling.FAIL, lost: float = 0.1) -> Verdict:
-    """Return a verdict on a trial that lost this share."""
-    words = f"64b 1-flow unidirectional {sentence}"
-    trial = read_trial(1, router(lost)(Load(OFFERED), 1.0), Tolerance())
-    return Verdict(parse(words, CATALOGUE), promised(words), ruling, Reason("lost 10 %"), (trial,))
-
-
-def verdict(ruling: Ruling = Ruling.FAIL, stage: Stage = Stage.ARRIVING) -> Verdict:
-    found = judged("≥ 6 Mpps", ruling)
-    trial = found.trials[0]
-    drop = Drop(stage, "rx-miss", "eth0" if stage is Stage.ARRIVING else "eth1", trial.lost)
-    taken = trial.forwarded if stage is Stage.ARRIVING else trial.offered
-    row = DirectionAccount(0, 1, "eth0", "eth1", trial.offered, trial.forwarded, taken, trial.forwarded, (drop,))
-    return replace(found, ledgers=(Ledger(1, 1, (row,)),))
 
 
 class FakeRun:

@@ -58,9 +58,9 @@ def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
     assert found.significant and found.relative_percent is None
 
 
-def steps(*levels: float, count: int = 10, spread: float = 0.002, seed: int = 1) -> list[float]:
-    chance = random.Random(seed)
-    return [chance.gauss(level, spread * abs(level)) for level in levels for _ in range(count)]
+def steps(*levels: float, count: int = 10) -> list[float]:
+    chance = random.Random(1)
+    return [chance.gauss(level, 0.002 * abs(level)) for level in levels for _ in range(count)]
 
 
 def cost(values: list[float], begins: list[int], penalty: float) -> float:

@@ -34,7 +34,6 @@ SAME = Study.model_validate(
         "variants": {"one": {}, "two": {}, "three": {}},
     }
 )
-Values = dict[str, list[float]]
 Gaps = dict[str, list[float | None]]
 
 
@@ -44,11 +43,6 @@ def same(**row: object) -> Study:
 
 
 RATE = same(forwards="64b 1-flow")
-
-
-def proven(values: Values, study: Study = SAME) -> list[str]:
-    cells = results_of(study, measurements(study, values)).cells.values()
-    return [cell.variant for cell in cells if cell.compared is not None and cell.compared.proven]
 
 
 @pytest.mark.parametrize(

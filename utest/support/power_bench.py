@@ -23,14 +23,10 @@ BEGAN = 1_800_000_000.0
 
 @dataclass
 class PowerBench:
-    """``now``: Unix time in s. ``idle``: W without traffic; ``more``: W that traffic adds.
-
-    ``gauge``: the power in W that the meter shows at a time; None: that of the time.
-    """
+    """``now``: Unix time in s. ``idle``: W without traffic; ``more``: W that traffic adds."""
 
     idle: float = 5.0
     more: float = 10.0
-    gauge: Callable[[float], float] | None = None
     now: float = BEGAN
     ahead: float = 0.0
     """Seconds by which the clock of a program that logs is ahead."""
@@ -45,11 +41,6 @@ class PowerBench:
         for tick in self.ticks:
             tick(self.now)
 
-    def change_idle(self, watts: float) -> None:
-        """Draw *watts* W without traffic from now on."""
-        self.idle = watts
-        self._changes.append((self.now, watts))
-
     def watts(self, when: float) -> float:
         """Return the power at *when*, in W."""
         return next((watts for since, watts in reversed(self._changes) if since <= when), self.idle)
@@ -63,18 +54,9 @@ class PowerBench:
         """Return the mean power of the *seconds* before *when*."""
         return (self.joules(when) - self.joules(when - seconds)) / seconds
 
-    def renewed(self, interval: float, phase: float, averaging: float = 0.0) -> Callable[[float], float]:
-        """Return a gauge renewed every *interval* s, *phase* s after a whole one, with the mean of *averaging* s."""
-
-        def shown(when: float) -> float:
-            renewed = when - (when - BEGAN - phase) % interval
-            return self.mean(averaging, renewed) if averaging else self.watts(renewed)
-
-        return shown
-
     def shell(self, command: str, limit: float) -> Result:
         """Return the output of a command on the router: its power."""
-        return Result(f"{(self.gauge or self.watts)(self.now):.6f}\n", "", 0, 0.0)
+        return Result(f"{self.watts(self.now):.6f}\n", "", 0, 0.0)
 
     def log(self, file: Path, interval: float, phase: float = 0.0, averaging: bool = False, late: float = 0.0) -> None:
         """Let another program add a line to *file* every *interval* s, *phase* s after now for the first time.

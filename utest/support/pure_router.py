@@ -40,7 +40,6 @@ class PureRouter:
     buffer: int = 0
     ceiling: float = LINE
     directions: int = 1
-    weaker: float = 1.0
     spoils: frozenset[int] = frozenset()
     spoilt_by: Problem = LINK_DOWN
     breaks: int | None = None
@@ -53,10 +52,9 @@ class PureRouter:
         number, problems = self.begin(load.pps, duration)
         counts = []
         for direction in range(self.directions):
-            capacity = self.capacity * (self.weaker if direction else 1.0)
             intended = int(load.pps * duration)
             offered = int(min(load.pps, self.ceiling) * duration)
-            at_once = min(offered, int(capacity * duration))
+            at_once = min(offered, int(self.capacity * duration))
             held = min(offered - at_once, self.buffer)
             changed = min(self.changed, at_once)
             ends = (direction, 1 - direction, intended, offered, at_once + held - changed - (number in self.burst))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,18 +177,10 @@ def test_a_capture_that_cannot_be_sent_is_refused(
     assert says in str(caught.value) and "ours.pcap" in str(caught.value)
 
 
-IP = bytes.fromhex("45000020000100004011 0000 10000001 30000001 0401000c000c0000 00000000".replace(" ", ""))
-FRAME = bytes(12) + b"\x08\x00" + IP
-
-
-def pcap(magic: int = 0xA1B2C3D4, order: str = "<", frames: int = 3, snaplen: int = 65535) -> bytes:
-    header = struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, snaplen, 1)
-    return header + frames * (struct.pack(f"{order}IIII", 0, 0, len(FRAME), len(FRAME)) + FRAME)
-
-
 @pytest.mark.parametrize("cut", [1, 15, 17, 40])
 def test_a_capture_that_ends_within_a_frame_is_refused(tmp_path: Path, cut: int):
-    (tmp_path / "x.pcap").write_bytes(pcap()[:-cut])
+    write_frames(tmp_path / "x.pcap", [packet("16.0.0.1", 1, 4)] * 3)
+    (tmp_path / "x.pcap").write_bytes((tmp_path / "x.pcap").read_bytes()[:-cut])
     with pytest.raises(ConfigError, match="damaged capture"):
         read_capture(tmp_path / "x.pcap")
 

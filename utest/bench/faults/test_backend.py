@@ -82,9 +82,9 @@ def test_without_faults_it_is_the_model() -> None:
     assert backend.server_actions() == () and backend.ssh_fault() == {} and backend.reply_delay() == 0
 
 
-def grouped(rule: str = "latency") -> StreamTraffic:
+def grouped() -> StreamTraffic:
     (stream,) = traffic("64b", 1e6)
-    return replace(stream, group=StreamGroup(7, rule))
+    return replace(stream, group=StreamGroup(7, "latency"))
 
 
 def test_frames_that_are_held_come_later_and_are_none_of_a_group_that_began_meanwhile() -> None:

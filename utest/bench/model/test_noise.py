@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from lineproof.simulation import LossBursts, Noise, WarmUp
 from lineproof_bench.backend import StreamGroup
 from lineproof_bench.model.backend import ModelBackend
-from lineproof_bench.model.schema import RINGS
 from support.model_bench import HandClock, configured_model, traffic
 
 CAPACITY = 5.02e6
@@ -53,15 +52,6 @@ def test_bursts_have_the_given_rate_and_size() -> None:
 
 
 # -- rings of receive queues: short bursts over capacity wait and come out later, what exceeds the ring is lost
-
-RING = RINGS["vpp"]
-
-
-def capacity() -> float:
-    """Frames/s of one flow that are forwarded for ever."""
-    sent, lost = trial(*configured_model(), 14e6, 2.0)
-    return (sent - lost - RING) / 2
-
 
 WARM = Noise(warm_up=WarmUp(dip=0.1, seconds=1.3))
 NOISY = Noise(capacity=0.02, bursts=LossBursts(packets=100, every=0.2), warm_up=WarmUp(dip=0.2, seconds=0.4))

@@ -330,11 +330,11 @@ def reading(count: Count, now: float) -> CounterReading:
 
 
 def wait(
-    count: Count, directions: list[tuple[int, int]], speed: float = 1.0, sent_at: float = 0.0, asleep: float = 0.0
+    count: Count, directions: list[tuple[int, int]], speed: float = 1.0, asleep: float = 0.0
 ) -> tuple[CounterReading, dict[int, int], float]:
     """The final counters, frames perhaps too late and the wait; *count*: frames sent and received by a time in s.
 
-    *sent_at*: when the last one was sent, after which the client is *asleep* for so many s.
+    The last one was sent at 0, after which the client is *asleep* for so many s.
     """
     now = [asleep]
 
@@ -343,7 +343,7 @@ def wait(
         now[0] += seconds + 1e-6
 
     trial = SimpleNamespace(directions=directions, clock_speed=speed)
-    snapshots = [reading(count, sent_at)]
+    snapshots = [reading(count, 0.0)]
     running: Any = SimpleNamespace(before=BEFORE, trial=trial, frames={0: 99, 1: 99}, snapshots=snapshots)
     first = reading(count, asleep)
     return wait_for_drain(first, lambda: reading(count, now[0]), running, DRAIN / speed, lambda: now[0], sleep)
