@@ -186,8 +186,3 @@ def test_what_is_left_is_shown_and_then_undone(rig: Rig, leftover: str) -> None:
     assert "198.51.100.1" in state and "198.51.100.1" not in rig.state() and not rig.journals
     again = rig.restore()
     assert (again.returncode, again.stdout) == (0, f"nothing: no run has left a change on {leftover}\n")
-
-
-def test_a_testbed_that_ends_with_its_run_has_nothing_to_restore(tmp_path: Path, rig: Rig) -> None:
-    done = lineproof(tmp_path, "restore", "simulated", "--platform", "netgate6100", cwd=rig.folder / "project")
-    assert done.returncode == 2 and "ends with each run, and nothing stays on it" in done.stderr

@@ -88,7 +88,7 @@ class Walker:
 
 @pytest.mark.slow
 def test_the_commands_of_the_checklist_lead_to_a_verdict(tmp_path: Path) -> None:
-    machines = machine_room(tmp_path)
+    machines = robot_run.project(tmp_path, "machines", more=f"nic: {CARD}")
     walker = Walker(tmp_path)
     with ExitStack() as benches:
         bench = benches.enter_context(served(tmp_path, "--testbed", "machines", "--bare", project=machines))
@@ -118,15 +118,6 @@ def test_the_commands_of_the_checklist_lead_to_a_verdict(tmp_path: Path) -> None
     assert len(list((walker.home / "results").glob("*/manifest.json"))) == sum(
         line.startswith("robot") for line in COMMANDS
     )
-
-
-def machine_room(folder: Path) -> Path:
-    """A project of whoever built the machines: a testbed with CARD."""
-    root = robot_run.project(folder)
-    testbed = (root / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
-    own = testbed.replace("testbed: simulated", "testbed: machines").replace("seed: 0\n", f"seed: 0\nnic: {CARD}\n")
-    (root / "variables" / "testbeds" / "machines.yaml").write_text(own, encoding="utf-8")
-    return root
 
 
 def shorten(home: Path) -> None:

@@ -9,7 +9,6 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from lineproof.errors import ConfigError, TestbedError
 from lineproof.evidence.inputs import unpacked_inputs
 from lineproof.evidence.records import EnvironmentRecord, KnownAfterwards, TrialRecord
 from lineproof.evidence.resume import UNREAD, EarlierRun, earlier_tries, why_apart
-from lineproof.evidence.run import RunFolder, new_run_id, read_run
+from lineproof.evidence.run import RunFolder, read_run
 from lineproof.evidence.run_files import check_integrity
 from lineproof.evidence.summary import summary_of
 from lineproof.generators.base import GeneratorPort
@@ -43,14 +42,6 @@ def filled(folder):
     folder.add(requirement_record())
     folder.add_telemetry(1, "before", {"vppctl show runtime": "Thread 1 vpp_wk_0\n"})
     return folder
-
-
-def test_run_ids_sort_by_time_and_differ():
-    first = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
-    ids = [new_run_id(first + timedelta(seconds=s)) for s in (0, 1, 59, 3600, 86400, 40 * 86400)]
-    assert ids == sorted(ids) and new_run_id(first) != new_run_id(first)
-    elsewhere = first.astimezone(timezone(timedelta(hours=9)))
-    assert new_run_id(first)[:16] == new_run_id(elsewhere)[:16] == "20261121T040000Z"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shlex
 import subprocess
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 
 from lineproof.config import load_config
 from lineproof.core.counter_names import PORT_TOTALS
-from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.core.traffic.profiles import FrameClass, Profile
 from lineproof.core.trial import HOST_COUNTS, Fault, Load, Outcome, Tolerance, read_trial
 from lineproof.errors import TestbedError
@@ -26,7 +24,7 @@ from lineproof.generators.base import directions_of
 from lineproof.generators.programs import driver
 from lineproof.generators.programs.description import STOPPED, Description, Ran, filled
 from lineproof.generators.programs.driver import ProgramGenerator, Sent, config_line, listed_frames, outcome_of
-from lineproof.generators.programs.port import FUNCTIONS, LOCK, Port, Span
+from lineproof.generators.programs.port import FUNCTIONS, Port, Span
 from lineproof.generators.site import GeneratorEndpoint, Place
 from lineproof.generators.streams import profile_streams
 from lineproof.generators.switch import Switch, SwitchSettings
@@ -46,16 +44,6 @@ OUTPUTS["pkt-gen"] = OUTPUTS["pkt-gen"].replace("14880000 packets", "1000 packet
 
 def frames(words: str) -> list[bytes]:
     return listed_frames(profile_streams(CATALOGUE.profile(words.split()), OUT), OWN, ROUTER)
-
-
-def test_every_flow_is_listed_with_its_checksum() -> None:
-    found = frames("64b")
-    assert len(found) == 251 and {len(frame) for frame in found} == {60}
-    assert {frame[:14].hex() for frame in found} == {"020000000002" + "020000000001" + "0800"}
-    assert [frame[29] for frame in found] == [frame[33] for frame in found] == list(range(4, 255))
-    assert all(
-        ipv4_checksum(frame[14:24] + b"\0\0" + frame[26:34]) == int.from_bytes(frame[24:26], "big") for frame in found
-    )
 
 
 @given(st.integers(1, 20_000), st.integers(1, 3))
@@ -252,21 +240,6 @@ def test_a_discipline_that_somebody_set_is_not_lost(shown: str) -> None:
     free = filled(PROGRAMS["trafgen"].free, {"interface": "eth1"})
     refusal = shell(f"tc() {{ echo {shlex.quote(shown)}; }}; {free}")
     assert ("(pfifo 7: root limit 9p)" in refusal) == ("7:" in shown) == bool(refusal)
-
-
-@pytest.mark.slow
-def test_a_port_is_locked_for_other_runs_of_its_user(tmp_path: Path) -> None:
-    argv = ["/bin/sh", "-c", f"id() {{ echo 7; }}\n{LOCK}", "lineproof-port", "eth0", "mine"]
-    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as first:
-        assert first.stdin is not None and first.stdout is not None
-        first.stdin.write(b'printf %s "$2" > "$1"; echo locked\n')
-        first.stdin.flush()
-        assert first.stdout.readline() == b"locked\n"
-        second = subprocess.run(argv, input=b"echo too", stdout=subprocess.PIPE, env=env, timeout=20, check=False)
-        assert second.stdout == b"another run uses it (mine); wait for its end\n"
-        first.stdin.close()
-    assert next(tmp_path.glob(".cache/*")).stat().st_mode & 0o777 == 0o700
 
 
 def counted(**counts: int) -> dict[int, Mapping[str, int]]:

@@ -218,7 +218,9 @@ def test_a_route_that_somebody_takes_back_makes_no_fail(words: str, tmp_path: Pa
         passed, failed = "64b 1-flow unidirectional ≥ 10 kpps", "64b 1-flow unidirectional ≥ 90% line rate"
         assert simulated_session.judged(session, passed).ruling is Ruling.PASS
         verdict = simulated_session.judged(session, failed)
-        assert verdict.ruling is Ruling.FAIL, verdict.message
+        assert verdict.ruling is Ruling.FAIL and "none unexplained" in verdict.message, verdict.message
+        (ledger,) = verdict.ledgers
+        assert ledger.whole.lost == verdict.trials[-1].lost > 0 and ledger.whole.gaps == (0, 0, 0)
         # whether it was taken back is not known
         with mock.patch.object(session.router.watch, "taken_back", side_effect=TestbedError("the answer is cut")):
             unseen = simulated_session.judged(session, failed)

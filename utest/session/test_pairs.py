@@ -15,23 +15,13 @@ from hypothesis import strategies as st
 from lineproof.core.rule import Ruling
 from lineproof.core.traffic.profiles import PAIRS
 from lineproof.errors import ConfigError, SentenceError
-from lineproof.generators.base import Direction, directions_of
+from lineproof.generators.base import Direction
 from lineproof.generators.streams import profile_streams
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.settings import default_side
 from support import robot_run, simulated_session
 from support.catalogue import CATALOGUE
-
-
-def test_directions_are_ordered_by_pair():
-    assert directions_of((4, 5, 0, 1), bidirectional=True, pairs=2) == (
-        Direction(4, 5),
-        Direction(5, 4, swapped=True),
-        Direction(0, 1, pair=1),
-        Direction(1, 0, swapped=True, pair=1),
-    )
-    assert directions_of((0, 1, 2, 3), bidirectional=False) == (Direction(0, 1),)
 
 
 @given(

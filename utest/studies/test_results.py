@@ -17,7 +17,7 @@ from lineproof.studies.forms import headline, pictures_of
 from lineproof.studies.results import SESSIONS
 from lineproof.studies.runner import StudyRun, pcie_links
 from lineproof.studies.senders import CORE_SHARE, FRAME, OFFERED, RECEIVED, STEAL, fit
-from lineproof.studies.study import AT_LEAST, LINK, Published, Study, StudyRow, StudyTolerance
+from lineproof.studies.study import AT_LEAST, LINK, Published, Study, StudyRow
 from lineproof.units import line_rate_pps
 from support.paths import ROOT
 from support.study_builders import SMALL, csv_rows, measurements, results_of, study_of, text
@@ -108,16 +108,6 @@ def test_published_figures_are_met_by_medians_within_the_tolerance(tmp_path: Pat
     assert vpp.values == (33.6, 33.5, 90.0) and vpp.gaps == ("the link <b>flapped</b>",)
     assert linux.inside is False and linux.allowed == pytest.approx(0.432)  # one point of the line is more than 10 %
     assert results.published == (vpp, linux) and results.outside == (linux,) and not results.close_enough
-
-
-@pytest.mark.parametrize(
-    ("published", "allowed"), [(5.0, 0.5), (20.0, 2.0), (30.0, 3.0), (50.0, 3.0), (80.0, 4.0), (0.0, 0.0)]
-)
-def test_points_count_up_to_a_share_of_the_published_figure(published: float, allowed: float) -> None:
-    tolerance = StudyTolerance()
-    assert tolerance.allowed(published, 100.0) == pytest.approx(allowed)
-    assert tolerance.allowed(published, None) == pytest.approx(0.05 * published)
-    assert tolerance.allowed(published, 100.0, difference=True) == pytest.approx(max(3.0, 0.05 * published))
 
 
 # -- whether a generator fills a line: by the interval of its repeats, and never where others took its CPU

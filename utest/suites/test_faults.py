@@ -15,7 +15,6 @@ from unittest import mock
 import pytest
 import yaml
 
-from lineproof.core.rule import Ruling
 from lineproof.core.trial import Fault
 from lineproof.errors import TestbedError
 from lineproof.generators.site import GeneratorEndpoint
@@ -27,7 +26,7 @@ from lineproof.simulation import parse_fault
 from lineproof.testbed.opening import OpenTestbed
 from lineproof.testbed.process import NO_ROUTER, TestbedFacts
 from support.paths import DATA, ROOT
-from support.simulated_session import judged, opened
+from support.simulated_session import opened
 
 SENTENCES = {
     "throughput": "64b 1-flow unidirectional ≥ 1 Mpps",
@@ -76,29 +75,3 @@ def test_a_testbed_that_is_not_simulated_takes_no_fault() -> None:
     session = Session(plan, testbed)
     with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only"):
         session.cause_fault(parse_fault("link flap", at=0.5))
-
-
-MUCH = "64b 1-flow unidirectional ≥ 9 Mpps"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("platform", "software", "cause"),
-    [
-        ("netgate6100", "vpp", "rx-miss at TenGigabitEthernet3/0/0"),
-        ("netgate6100", "linux", "rx_missed at "),
-        ("freebsd_apu2", "igb_tuned", "Idrop at igb0"),
-    ],
-)
-def test_every_kind_of_router_accounts_for_an_overload(
-    tmp_path: Path, platform: str, software: str, cause: str
-) -> None:
-    with opened(tmp_path, (platform, software, "simulated")) as session:
-        sentence = MUCH if platform == "netgate6100" else MUCH.replace("9 Mpps", "1.2 Mpps")
-        verdict = judged(session, sentence)
-    assert verdict.ruling is Ruling.FAIL
-    (ledger,) = verdict.ledgers
-    assert ledger.whole.lost == verdict.trials[-1].lost > 0
-    assert (ledger.whole.unexplained, *ledger.whole.gaps) == (0, 0, 0, 0)
-    assert f"{cause}" in verdict.message and "its card's receive queue was full" in verdict.message
-    assert "none unexplained" in verdict.message

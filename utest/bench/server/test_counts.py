@@ -231,12 +231,3 @@ def test_a_fine_histogram_has_every_frame_where_the_delay_says(least: float, wai
     for low, end in zip(sorted(counted.histogram), ends[:-1], strict=False):
         below += counted.histogram[low]
         assert abs(below - frames * -math.expm1((least - end) / max(wait, 1e-3))) <= 0.51
-
-
-def test_lost_frames_are_seen_when_the_next_one_arrives() -> None:
-    groups, traffic = PacketGroups(), latency_traffic()
-    groups.record(0, traffic, 64, 10, {}, Delay(10, 5))
-    assert groups.latency_counters(1).lost == 0
-    groups.record(0, traffic, 64, 10, {1: 8}, Delay(10, 5))
-    assert groups.latency_counters(1).lost == 12
-    assert sum(groups.latency_counters(1).histogram.values()) == 8

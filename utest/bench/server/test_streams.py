@@ -97,18 +97,6 @@ def test_more_than_the_line_needs_force() -> None:
         factor("raw", 0)
 
 
-def single(frames: int, pps: float = 1000) -> dict[str, Any]:
-    return {"mode": {"type": "single_burst", "total_pkts": frames, "rate": {"type": "pps", "value": pps}}}
-
-
-def test_the_load_of_streams_is_that_of_all() -> None:
-    streams = [parsed(1, **single(1001, pps=500)), parsed(2, **single(1001, pps=700)), parsed(3, pps=100)]
-    load = load_of(streams)
-    assert load.at(1.0)["pps"] == pytest.approx(1300)
-    assert load.duration == -1
-    assert load_of(streams[:2]).duration == pytest.approx(2e6)
-
-
 @given(
     st.builds(
         lambda low, more, size, *rest: FieldVariable(26, size, low, min(low + more, 256**size - 1), low, *rest),

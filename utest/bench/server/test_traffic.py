@@ -93,21 +93,18 @@ def test_stop_before_a_waiting_start_sends_nothing(client: Client, backend: Fake
     assert not backend.starts
 
 
-@pytest.mark.parametrize(("isg", "duration", "sent"), [(1e9, -1, 0), (3e7, 2, 0), (1e3, 2, 1)])
-def test_a_stream_that_is_not_due_before_the_end_is_not_sent(
-    client: Client, backend: FakeBackend, isg: float, duration: float, sent: int
+@pytest.mark.parametrize(("isg", "duration", "sent"), [(1e9, -1, 0), (3e7, 2, 0), (1e3, 2, 1), (2e7, 60, None)])
+def test_a_stream_that_is_not_due_before_the_end_is_not_sent_and_one_that_begins_late_refused(
+    client: Client, backend: FakeBackend, isg: float, duration: float, sent: int | None
 ) -> None:
     client.acquire(0)
     client.on(0, "add_stream", stream_id=1, stream=stream(isg=isg))
+    if sent is None:
+        assert "begin late" in error(client.start(0, duration=duration))
+        return
     client.start(0, duration=duration)
     ((traffic, _),) = backend.starts
     assert len(traffic[0]) == sent
-
-
-def test_a_stream_that_begins_late_is_refused(client: Client) -> None:
-    client.acquire(0)
-    client.on(0, "add_stream", stream_id=1, stream=stream(isg=2e7))
-    assert "begin late" in error(client.start(0, duration=60))
 
 
 def test_a_backend_that_cannot_start(client: Client, backend: FakeBackend) -> None:

@@ -184,21 +184,6 @@ def test_a_server_without_any_destination_asks_what_the_testbed_file_names(clien
             assert generator.ports[0].destination == PEERS[0]
 
 
-def test_frames_that_carry_their_destination_ask_nobody(client: str) -> None:
-    """Without a router each frame goes to the other port's own MAC address, whatever the server is configured for."""
-    with served(*silent(0, 1)) as (server, observer), connected(server, client) as generator:
-        directions = tuple(replace(row, destination=f"02:00:00:00:aa:0{row.rx_port}") for row in BOTH)
-        began = time.monotonic()
-        for words in (["64b"], ["imix"], ["64b", "vlan"]):
-            generator.prepare(CATALOGUE.profile(words), directions)
-            for port in (0, 1):
-                for stream in observer.call("get_all_streams", port_id=port)["streams"].values():
-                    frame = base64.b64decode(stream["packet"]["binary"])
-                    assert stream["flags"] & 7 == 2 and frame[:6] == bytes.fromhex(f"02000000aa0{1 - port}")
-        assert time.monotonic() - began < TRY_SECONDS * TRIES
-        assert not status(observer, 0)["service"]
-
-
 @pytest.mark.parametrize("wanted", [True, False])
 def test_promiscuous_is_as_the_testbed_says_until_the_release(client: str, wanted: bool) -> None:
     with served(Habit(kind="promiscuous off at acquire")) as (server, observer):
