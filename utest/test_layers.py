@@ -31,13 +31,11 @@ FILES = {module(path): path for path in sorted(LIBRARIES.rglob("*.py"))}
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """The tree of the file at *path*."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
 def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """All nodes of it, as :func:`ast.walk` gives them."""
     return tuple(ast.walk(tree_of(path)))
 
 

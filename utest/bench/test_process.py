@@ -43,7 +43,6 @@ def process(**specification: Any) -> Iterator[tuple[subprocess.Popen[bytes], dic
 
 
 def tell(ran: subprocess.Popen[bytes], line: Any) -> dict[str, Any]:
-    """Return the answer to *line*."""
     assert ran.stdin
     ran.stdin.write(json.dumps(line).encode() + b"\n")
     ran.stdin.flush()

@@ -103,7 +103,6 @@ class LateRouter:
         return sum(int(frames * min(1.0, max(0.0, share))) for frames, share in shares)
 
     def trial(self) -> Outcome:
-        """Return the next trial as it is judged."""
         started, before = self.moment, self.came(self.moment)
         self.begun.append(started)
         times = [started + 1 + DRAIN * step / 100 for step in range(101)]

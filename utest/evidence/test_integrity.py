@@ -40,7 +40,6 @@ def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def run(left: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
     return Path(shutil.copytree(left, tmp_path / left.name))
 
 
@@ -54,7 +53,6 @@ def altered(run: Path) -> list[str]:
 
 
 def alter_a_byte(content: bytes, chance: random.Random) -> bytes:
-    """*content* with one byte changed, added or removed."""
     place = chance.randrange(len(content)) if content else 0
     kind = chance.choice(("change", "add", "remove")) if content else "add"
     if kind == "change":

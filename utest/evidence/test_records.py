@@ -90,7 +90,6 @@ def field_values(kind: Any) -> dict[str, st.SearchStrategy[Any]]:
 
 
 def is_left_out(kind: Any) -> bool:
-    """Return whether no record has a field of this type."""
     return get_origin(kind) is Annotated and any(getattr(item, "exclude", False) for item in kind.__metadata__)
 
 

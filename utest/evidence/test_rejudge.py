@@ -319,7 +319,6 @@ def read_in_every_way(run: Path) -> None:
 
 
 def with_figure(data: Any, place: Place, figure: float) -> Any:
-    """Return a copy of *data* with *figure* at *place*."""
     changed = inside = copy.deepcopy(data)
     for name in place[:-1]:
         inside = inside[name]
@@ -382,7 +381,6 @@ def own_project(folder: Path) -> Project:
 
 
 def kept(plan: Plan, folder: Path) -> Path:
-    """The folder of a run of *plan*."""
     record = EnvironmentRecord(
         RUN, True, plan.testbed.testbed, plan.platform.platform, plan.software_name, 50.0, 0.0, goal=plan.goal
     )

@@ -26,7 +26,6 @@ def row(seed: int) -> tuple[str, str]:
 
 
 def texts() -> Mapping[str, str]:
-    """Return a file for each quantity."""
     rows: dict[str, list[str]] = {name: [] for name in QUANTITIES}
     for name, line in map(row, range(SEEDS)):
         rows[name].append(f"{line}\n")

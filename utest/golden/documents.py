@@ -61,7 +61,6 @@ MOMENT = (
 
 
 def texts() -> dict[str, str]:
-    """Return each document by file name."""
     simulated = {name: _stable(text, *VARYING, *MOMENT) for name, text in _of_suites()}
     return simulated | {name: _stable(text, *VARYING) for name, text in (*_of_made_runs(), *_of_project())}
 

@@ -205,5 +205,4 @@ def _whole(data: Any) -> Any:
 
 
 def recorded(name: str) -> list[dict[str, Any]]:
-    """Return the rows of a recording."""
     return [json.loads(line) for line in (DATA / "trex-rpc" / name).read_text().splitlines()]

@@ -454,7 +454,6 @@ def _others() -> Mapping[str, str]:
 
 
 def texts() -> Mapping[str, str]:
-    """Return one file of all cases."""
     cases: dict[str, str] = {}
     for part in (_throughput, _ceilings, _forwards, _latency, _cost, _recovery, _ledgers, _why, _others):
         cases |= part()

@@ -8,5 +8,4 @@ from lineproof.evidence.run_files import KINDS
 
 
 def texts() -> dict[str, str]:
-    """Return each schema by file name."""
     return {f"{kind.__name__}.json": json.dumps(kind.json_schema(), indent=1) + "\n" for kind in KINDS}

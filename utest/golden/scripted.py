@@ -94,11 +94,9 @@ class ScriptedBench:
 
     @property
     def restarts(self) -> int:
-        """How many restarts of the router were noticed."""
         return self.watch.restarts
 
     def own_part(self, traffic: TrafficWords, load_pps: float, seconds: float) -> OwnPart:
-        """Return that of the generator's limits."""
         return own_part(self.limits, None, traffic, load_pps, seconds)
 
     def prepare(self, requirement: Requirement) -> None:
@@ -111,12 +109,10 @@ class ScriptedBench:
         """Do nothing: no counter lags."""
 
     def problems(self) -> tuple[str, ...]:
-        """Return the processes that have ended."""
         ended: tuple[str, ...] = self.more.get("ended", ())
         return ended
 
     def measure_of(self, promise: Promise, hear: Listener) -> Measure:
-        """Return how a trial is measured."""
         runtime = lambda: None, self.watch.read, lambda telemetry: None
         instruments = Instruments(self.clock_speed, self.measure, self.step_down, *runtime, lambda: self.measure)
         return promise.quantity.measure(instruments, promise)
@@ -163,7 +159,6 @@ class ScriptedBench:
         self.waited = seconds
 
     def read(self, moment: str) -> Telemetry:
-        """Read the router as a session does."""
         return self.watch.read_last() if moment == AFTER else self.watch.read_again()
 
     def _neighbours(self, sides: object) -> Any:

@@ -54,7 +54,6 @@ class Recording(UserDict[str, Any]):
         return outputs.pop(0) if len(outputs) > 1 else outputs[0]
 
     def get(self, command: str, default: Any = None) -> Any:
-        """Return the answer to *command*."""
         if command in self:
             return self[command]
         program, *names = command.split()

@@ -132,8 +132,6 @@ def test_a_wrong_sentence_fails_its_own_test_alone_before_any_traffic_and_is_sai
 
 
 class Stuck:
-    """A session whose end may go wrong."""
-
     def __init__(self, fails: bool) -> None:
         self.closed, self.fails = False, fails
 

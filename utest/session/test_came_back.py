@@ -45,7 +45,6 @@ def sent(content: Content, direction: Direction, count: int) -> list[bytes]:
 
 
 def fixed(frame: bytes) -> bytes:
-    """*frame* with a right IPv4 checksum."""
     header = ip_header(frame)
     assert header is not None
     if header.version == 6:

@@ -52,14 +52,12 @@ def project(
 
 
 def describe(home: Path, text: str) -> None:
-    """Add the description ``warm``."""
     shells = home / "variables" / "shells"
     shells.mkdir(exist_ok=True)
     (shells / "warm.yaml").write_text(text, encoding="utf-8")
 
 
 def judged(folder: Path, home: Path, *sentences: str) -> robot_run.RobotRun:
-    """A run of *sentences* on the router ``box``."""
     suite = robot_run.write_suite(folder, *sentences, setup="Open Testbed For    netgate6100    software=box")
     return robot_run.run(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
 

@@ -73,7 +73,6 @@ class LyingBench(ScriptedBench):
         return round(share * counted * (PROBES if name in GROUPS else FRAMES))
 
     def reading(self, moment: float) -> CounterReading:
-        """Return the counters of the generator's ports."""
         counts: dict[int, dict[str, int]] = {}
         for port in (0, 1):
             sent, came = self.shown("sent", port, moment), self.shown("came", 1 - port, moment)
@@ -82,7 +81,6 @@ class LyingBench(ScriptedBench):
         return CounterReading(moment, moment, counts, 0.0, 1.0)
 
     def measure(self, load: Load, seconds: float, during: object = None) -> Outcome:
-        """Send a trial."""
         begin, end = self.moment, self.moment + 1
         probes = [[self.shown(name, way, end) - self.shown(name, way, begin) for name in GROUPS] for way in (0, 1)]
         self.moment += 2

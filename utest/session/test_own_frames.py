@@ -31,7 +31,6 @@ pytestmark = pytest.mark.slow
 
 @contextmanager
 def with_habits(folder: Path, client: str, bypass: bool = True, **keys: Any) -> Iterator[Session]:
-    """A session whose generator has HABITS."""
     with started(folder, bypass=bypass, habits=HABITS, client=client, **keys) as session:
         session.generator.connect()
         yield session

@@ -23,7 +23,6 @@ TWO = "Kept\n    64b 1-flow unidirectional ≥ 2 Mpps\nMissed\n    64b 1-flow un
 
 
 def runs_of(folder: Path) -> list[RecordedRun]:
-    """Return the runs in *folder*, in their order."""
     runs = [read_run(path) for path in (folder / "results").iterdir()]
     return sorted(runs, key=lambda run: run.environment.started if run.environment else 0.0)
 

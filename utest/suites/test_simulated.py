@@ -121,7 +121,6 @@ def test_the_page_that_allure_makes_shows_a_test_with_what_is_attached(left: Pat
 
 
 def verdicts(run: Path) -> list[tuple[object, ...]]:
-    """Return test, verdict and message of each sentence."""
     return [(item.test, item.verdict, item.message) for item in read_run(run).requirements]
 
 

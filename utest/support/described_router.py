@@ -98,7 +98,6 @@ changes:
 
 
 def description(name: str) -> RouterDescription:
-    """Return one of DESCRIPTIONS."""
     return validate_config(yaml.safe_load(DESCRIPTIONS[name]), RouterDescription, Path(f"{name}.yaml"), {})
 
 
@@ -141,12 +140,10 @@ class CommandLine:
         return "\n".join(self._lines)
 
     def change(self, old: str, new: str) -> None:
-        """Change it as somebody else does."""
         self._lines = [line.replace(old, new) for line in self._lines]
         self.archive += "changed by bob on Monday\n"
 
     def answer(self, line: str) -> str:
-        """Return what it prints for *line*."""
         command = line.removeprefix("do ")
         if command in ("configure terminal", "exit", "terminal length 0"):
             return ""
@@ -198,7 +195,6 @@ class CommittingLine(CommandLine):
         return "\n".join(self._running)
 
     def answer(self, line: str) -> str:
-        """Return what it prints for *line*, which stands in the right mode only."""
         if line == "configure terminal" and not self._open:
             self._open, self._lines = True, list(self._running)
             return ""
@@ -215,10 +211,8 @@ class CommittingLine(CommandLine):
         return super().answer(line).replace("entry not found", "The specified entry does not exist.")
 
     def close(self) -> None:
-        """End the login."""
         self._open = False
 
 
 def machine_of(name: str) -> CommandLine:
-    """Return a router for one of DESCRIPTIONS."""
     return CommittingLine() if name == "committing" else CommandLine()

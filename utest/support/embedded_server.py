@@ -25,12 +25,10 @@ class EmbeddedServer:
 
     @property
     def rpc(self) -> int:
-        """The TCP port for requests."""
         return int(self.facts["rpc_port"])
 
     @property
     def runs(self) -> bool:
-        """Return whether the process has not ended."""
         return self.process.poll() is None
 
 

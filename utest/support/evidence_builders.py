@@ -37,8 +37,6 @@ ENVIRONMENT = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 10
 
 
 class Elements(HTMLParser):
-    """The elements and addresses of a page."""
-
     def __init__(self, page: str) -> None:
         super().__init__()
         self.found: set[str] = set()
@@ -46,7 +44,6 @@ class Elements(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        """Collect both."""
         self.found.add(tag)
         self.addresses |= {value for name, value in attrs if name in ("src", "href")}
 

@@ -79,8 +79,6 @@ def simulated(kind: str) -> tuple[Machine, FakeModel]:
 
 
 def shell_of(machine: Machine) -> Shell:
-    """Return a router's shell on *machine*."""
-
     def shell(command: str, limit: float, stdin: str = "") -> Result:
         output = machine.run(command, stdin)
         return Result(output.stdout, output.stderr, output.status, 0.0)

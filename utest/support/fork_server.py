@@ -99,7 +99,6 @@ class ForkedProcess:
         return self.returncode
 
     def kill(self) -> None:
-        """SIGKILL, unless it has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)

@@ -166,7 +166,6 @@ class HostileServer:
 
     @property
     def tried(self) -> list[tuple[str, str]]:
-        """All that was tried, in its order."""
         return [attempt for guard in self.guards for attempt in guard.tried]
 
     def close(self) -> None:

@@ -148,7 +148,6 @@ class HostileServer:
         return b"[" + b",".join(texts) + b"]" if isinstance(answers, list) else texts[0]
 
     def close(self) -> None:
-        """End it."""
         self._over.set()
         self._thread.join(5)
         self._context.destroy(linger=0)
@@ -166,7 +165,6 @@ def hostile_trex() -> Iterator[HostileServer]:
 
 
 def endless(link: socket.socket, size: int = 1 << 20) -> None:
-    """Send an answer whose frames never end."""
     _greet(link)
     link.sendall(frame(b"", True))
     part = frame(b" " * size, True)
@@ -175,7 +173,6 @@ def endless(link: socket.socket, size: int = 1 << 20) -> None:
 
 
 def slow(link: socket.socket) -> None:
-    """Send an answer one byte at a time."""
     _greet(link)
     for byte in frame(b"", True) + frame(b" " * 10_000):
         link.sendall(bytes([byte]))

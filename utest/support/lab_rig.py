@@ -49,7 +49,6 @@ class Lab:
 
     @property
     def address(self) -> str:
-        """Return the address of the coordinator."""
         return f"127.0.0.1:{self.port}"
 
     def start_coordinator(self) -> None:
@@ -58,12 +57,10 @@ class Lab:
         self.port = int(_awaited(self.folder / "coordinator.log", rb"listening on \S+:(\d+)"))
 
     def start_exporter(self, resources: str) -> None:
-        """Export *resources*, YAML."""
         (self.folder / "exporter.yaml").write_text(resources, encoding="utf-8")
         self._start("exporter", "-c", self.address, "-n", "exporter", "--hostname", "127.0.0.1", "exporter.yaml")
 
     def _start(self, part: str, *words: str) -> subprocess.Popen[bytes]:
-        """Start a *part* of labgrid's."""
         argv = [sys.executable, "-u", "-m", f"labgrid.remote.{part}", *words]
         with (self.folder / f"{part}.log").open("wb") as log:
             process = subprocess.Popen(argv, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT)
@@ -79,7 +76,6 @@ class Lab:
         return {place.name: place.acquired for place in answer.places if place.acquired}
 
     def close(self) -> None:
-        """End everything."""
         for process in reversed(self._opened):
             process.kill()
             process.wait(10)

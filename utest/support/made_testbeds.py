@@ -36,7 +36,6 @@ RANK = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
 
 @cache
 def goal_named(name: str) -> Goal:
-    """Return a goal that is shipped."""
     return read_goal(VARIABLES / "goals", name)
 
 
@@ -151,7 +150,6 @@ def probe_group(
 
 
 def powered(watts: float, idle: float | None = None, error: float = 0.1, testbed: Measure | None = None) -> Measure:
-    """Return a testbed with a power meter."""
     readings = {"power_watts": watts, "power_uncertainty_watts": error}
     if idle is not None:
         readings |= {"idle_power_watts": idle, "power_above_idle_uncertainty_watts": 2 * error}
@@ -217,8 +215,6 @@ def stepped(
 
 
 def with_readings(testbed: Measure, readings: Mapping[str, float]) -> Measure:
-    """Return *testbed* with more *readings* of each trial."""
-
     def measure(load: Load, seconds: float) -> Outcome:
         outcome = testbed(load, seconds)
         return replace(outcome, readings={**outcome.readings, **readings})

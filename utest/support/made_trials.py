@@ -59,7 +59,6 @@ class Way:
     slower: int = 0
 
     def probes(self, tx_port: int, rx_port: int) -> LatencyCount:
-        """Return its probe frames."""
         early = max(0, 1000 - self.late - self.probes_lost) + self.copies
         histogram = {10 if not self.slower else 200: early, 500 if not self.slower else 900: self.late}
         received = sum(histogram.values())
@@ -128,7 +127,6 @@ def ruling_of(promise: Promise, made: Sequence[Made]) -> Ruling:
 
 
 def goals() -> list[tuple[Goal, str]]:
-    """Return goals, and a time for which a sentence holds."""
     standard, quick, strict = (goal_named(name) for name in ("standard", "quick", "rfc2544"))
     one_second = strict.model_copy(update={"final_trial_duration": 1.0})
     few = standard.model_copy(update={"budget": 12})

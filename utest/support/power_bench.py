@@ -36,13 +36,11 @@ class PowerBench:
     """Each change of the power: when, and to how many W."""
 
     def sleep(self, seconds: float) -> None:
-        """Time passes."""
         self.now += seconds
         for tick in self.ticks:
             tick(self.now)
 
     def watts(self, when: float) -> float:
-        """Return the power at *when*, in W."""
         return next((watts for since, watts in reversed(self._changes) if since <= when), self.idle)
 
     def joules(self, when: float) -> float:

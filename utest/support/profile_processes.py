@@ -35,12 +35,10 @@ class ProfileProcesses:
         return self.server.run(arguments, env, cwd, limit)
 
     def close(self) -> None:
-        """End the process from which they are forked."""
         self.server.close()
 
 
 def preload() -> None:
-    """Import what loads profiles."""
     from lineproof.generators.trex.client import profile_program, pypi
 
     profile_program.fix_addresses()  # before a packet is made: the first one keeps the defaults

@@ -40,7 +40,6 @@ class PublishedRow:
 
     @property
     def error(self) -> float:
-        """Modelled less published."""
         return self.modelled - self.published
 
     @property
@@ -52,7 +51,6 @@ class PublishedRow:
 
     @property
     def inside(self) -> bool:
-        """Return whether the error is small enough."""
         return abs(self.error) <= self.allowed
 
 
@@ -71,7 +69,6 @@ class ModelledVariant:
 
     @property
     def name(self) -> str:
-        """Row and variant."""
         return self.variant if len(self.study.measures) == 1 else f"{self.row}, {self.variant}"
 
 

@@ -31,7 +31,6 @@ class RobotRun:
 
     @property
     def message(self) -> str:
-        """The only test's message."""
         ((_, message),) = self.tests.values()
         return message
 

@@ -85,16 +85,13 @@ class Rig:
         return robot_run.start(self.folder, suite, "-v", f"PROJECT:{self.folder / 'project'}")
 
     def lineproof(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run ``lineproof WORDS`` in the project."""
         return lineproof(self.folder, *words, cwd=self.folder / "project")
 
     def restore(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run ``lineproof restore``."""
         return self.lineproof("restore", "lab", "--platform", "box", *words)
 
     @property
     def journals(self) -> list[Path]:
-        """The journals that are there."""
         return list((self.folder / "runtime" / "state" / "lineproof" / "routers").glob("[!.]*"))
 
 

@@ -38,7 +38,6 @@ class ServedBench:
         return Login(address="127.0.0.1", port=int(ssh), user=user, key=Path(key), known_hosts=Path(hosts))
 
     def project(self, folder: Path) -> Path:
-        """Write a project whose testbed ``lab`` is this bench."""
         home = robot_run.project(folder)
         robot_run.hardware(home, "lab", (self.sync, self.events), self.router, PREPARED)
         return home

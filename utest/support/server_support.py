@@ -147,7 +147,6 @@ class Client:
         return handler
 
     def on(self, port: int, method: str, **params: Any) -> Any:
-        """Call a method on an owned port."""
         return self.call(method, port_id=port, handler=self.handlers[port], **params)
 
     def start(self, port: int, value: float = 1000.0, kind: str = "pps", duration: float = 0.1, **more: Any) -> Any:
@@ -179,7 +178,6 @@ class Client:
 
 
 def run(server: TrexServer, backend: FakeBackend) -> None:
-    """Serve until ``stop``, then close *backend*."""
     asyncio.run(server.serve())
     backend.close()
 

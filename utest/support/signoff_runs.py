@@ -67,19 +67,16 @@ def key_file(folder: Path, password: str | None = None, name: str = "key") -> tu
 
 
 def file_of(folder: Path, name: str, lines: Sequence[str]) -> Path:
-    """Write a file of these *lines*."""
     path = folder / name
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
 def waiver(sentence: str, author: str = "Jane Doe", expires: str = "2027-03-31") -> list[str]:
-    """Return the lines of a waiver of *sentence*."""
     return [f"- sentence: {sentence}", f"  author: {author}", "  reason: ticket 4711", f"  expires: {expires}"]
 
 
 def about(folder: Path, *lines: str) -> Path:
-    """Write the file of the parties."""
     return file_of(folder, "about.yaml", lines)
 
 

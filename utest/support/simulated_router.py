@@ -46,7 +46,6 @@ def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
 
 
 def occasion(kind: str = "linux") -> Occasion:
-    """Return this process and time, on ROUTER."""
     return Occasion(ROUTER, kind)
 
 
@@ -135,7 +134,6 @@ class Machine:
 
     @classmethod
     def new(cls, name: str, earlier: bool = False) -> Machine:
-        """Return one of ALL."""
         if name in DESCRIPTIONS:
             line = machine_of(name)
             return cls(name, line, lambda: line.configuration, description(name))
@@ -146,11 +144,9 @@ class Machine:
         return cls(name, shell, lambda: "".join(shell(command, 1.0).stdout for command in commands))
 
     def router(self, shell: Shell | None = None) -> Router:
-        """Return one behind *shell*, by default its own."""
         return make_router(self.kind, shell or self.shell, ("eth1", "eth2"), file=self.file)
 
     def configure(self, router: Router) -> None:
-        """Configure *router*, for IPv4."""
         router.configure(SIDES)
 
     def begun(self, shell: Shell | None = None) -> tuple[ChangeJournal, Router]:

@@ -46,7 +46,6 @@ def study_project(folder: Path, text: str = SMALL, name: str = "small") -> Proje
 
 
 def study_of(folder: Path, text: str = SMALL) -> Study:
-    """Return the study that *text* is."""
     name = text.split("\n", 1)[0].removeprefix("study: ")
     path = folder / f"{name}.yaml"
     path.write_text(text, encoding="utf-8")
@@ -96,10 +95,8 @@ def results_of(study: Study, records: Sequence[MeasurementRecord], planned: int 
 
 
 def text(of_study: StudyResults) -> str:
-    """Return the results for a terminal."""
     return as_text(document(of_study), COLUMNS)
 
 
 def csv_rows(of_study: StudyResults) -> list[dict[str, str]]:
-    """Return the results as a program reads them."""
     return list(csv.DictReader(io.StringIO(as_csv(document(of_study)))))

@@ -43,7 +43,6 @@ LIBRARIES = "lineproof.robot.Lineproof", "lineproof.robot.Faults"
 
 
 def surface() -> Iterator[str]:
-    """Yield the lines of the page."""
     yield "# Everything that can be written"
     for library in LIBRARIES:
         keywords = LibraryDocumentation(library).keywords

@@ -59,7 +59,6 @@ class Own:
         return Catalogue.read(self.folder, TrexProfileLoader("" if client == "pypi" else client))
 
     def profile(self, *words: str, **named: str) -> Profile:
-        """Return it, as :meth:`read` is asked for it."""
         return self.read(*words, **named).profile(["mine"])
 
 

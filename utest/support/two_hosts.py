@@ -33,7 +33,6 @@ class TwoHosts:
     remote: list[dict[str, object]]
 
     def write(self, kind: str, over_ssh: bool = False, **keys: object) -> None:
-        """Write the file of the testbed ``lab``."""
         generator = {"type": kind, "ports": self.remote if over_ssh else self.ports, **keys}
         testbed = {"testbed": "lab", "kind": "hardware", "generator": generator, "prepare": "none"}
         router = {"address": "192.0.2.1", "user": "nobody", "key": "id"}
@@ -47,7 +46,6 @@ class TwoHosts:
         return connect_generator(OpenTestbed(hardware_facts(testbed, platform, "linux")))
 
     def running(self, program: str) -> list[str]:
-        """Return the processes *program* in both namespaces."""
         running = []
         for name in self.names:
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True).stdout

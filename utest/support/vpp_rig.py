@@ -44,7 +44,6 @@ software:
 
 
 def program(name: str) -> str | None:
-    """Return the path of VPP's program *name*."""
     home = os.environ.get("VPP_HOME", "")
     return shutil.which(name, path=str(Path(home) / "bin")) if home else shutil.which(name)
 
@@ -64,7 +63,6 @@ class Rig:
     options: tuple[str, ...]
 
     def cli(self, *words: str) -> str:
-        """Return VPP's output for *words*."""
         command = [str(self.folder / "bin" / "vppctl"), *words]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 

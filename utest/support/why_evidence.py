@@ -46,7 +46,6 @@ def dropped(name: str, stage: Stage, meaning: str = "", frames: int = LOST, **mo
 
 
 def qdisc(name: str, frames: int = LOST, **more: Any) -> Ledger:
-    """Return *frames* dropped by a queueing discipline."""
     return dropped(QDISC_DROPS, Stage.LEAVING, f"its queueing discipline {name}", frames, **more)
 
 

@@ -34,7 +34,6 @@ from lineproof.system.ssh import run_in_worker_thread
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

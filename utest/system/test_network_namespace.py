@@ -52,7 +52,6 @@ def owner(folder: Path) -> Iterator[list[str]]:
 
 
 def holder_of(path: str) -> int:
-    """The process that holds the namespace *path*."""
     return int(Path(path).parents[1].readlink().name)
 
 

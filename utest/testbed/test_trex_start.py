@@ -109,7 +109,6 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def left(folder: Path) -> list[str]:
-    """Processes of servers that ran in *folder*."""
     found = []
     for process in psutil.process_iter():
         try:

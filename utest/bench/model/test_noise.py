@@ -19,7 +19,6 @@ CAPACITY = 5.02e6
 
 
 def trial(backend: ModelBackend, clock: HandClock, pps: float, seconds: float, looks: int = 1) -> tuple[int, int]:
-    """Frames sent and lost of a trial."""
     sent, received = backend.counters(0).opackets, backend.counters(1).ipackets
     begin = clock.time
     backend.start({0: traffic("64b 1-flow", pps)}, seconds)

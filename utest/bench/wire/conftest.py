@@ -32,7 +32,6 @@ def topology() -> Iterator[Topology]:
 
 @pytest.fixture
 def backend(topology: Topology) -> Iterator[WireBackend]:
-    """A backend with both ports."""
     made = WireBackend(
         [
             WirePort(

@@ -69,7 +69,6 @@ def testbed(server: EmbeddedServer, client: str) -> Testbed:
 
 @pytest.fixture
 def another(tmp_path: Path, client: str) -> Iterator[Callable[..., Testbed]]:
-    """Starts further servers."""
     with contextlib.ExitStack() as stack:
         yield lambda **more: Testbed(stack.enter_context(embedded_server(tmp_path, bypass=True, **more)), client)
 

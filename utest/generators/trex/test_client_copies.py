@@ -48,7 +48,6 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A machine's disk with TRex."""
     home = tmp_path / "disk" / "opt/trex/v3.08" / INSIDE
     for name, text in {
         "trex/__init__.py": "",

@@ -69,7 +69,6 @@ def outcome(after: dict[int, dict[str, int]] = ALL, directions: tuple[Direction,
 
 
 def counted(port: int, counts: dict[int, dict[str, int]] = FULL, **more: int) -> dict[int, dict[str, int]]:
-    """Return *counts* with *more* of *port*."""
     return {**counts, port: {**counts[port], **more}}
 
 

@@ -261,7 +261,6 @@ def test_latency_is_not_measured_with_the_streams_of_a_file(tmp_path: Path, monk
 
 
 def refused(own: Own, body: str) -> str:
-    """The error of a profile."""
     with pytest.raises(ConfigError) as caught:
         own.read(ours(f"import os, signal\n{body}")).profile(["mine"])
     return str(caught.value)
