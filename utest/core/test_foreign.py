@@ -232,12 +232,9 @@ def test_copies_are_counted_by_what_the_router_sent(
     assert [frames for frames, _ in copied_frames(trials, old, new, {1: "eth2"}).values()] == copies
 
 
-def test_pause_frames_are_known_by_every_drivers_names() -> None:
+def test_pause_frames_are_known_by_every_drivers_names_and_count_once_under_two() -> None:
     assert [name for name in RECEIVED.split() if not (is_pause(name) and is_received_pause(name))] == []
     assert [name for name in SENT.split() if not is_pause(name) or is_received_pause(name)] == []
     assert [name for name in OTHERS.split() if is_pause(name)] == []
-
-
-def test_a_count_under_two_names_counts_once() -> None:
     counters = {"rx_xoff_packets": 7, "rx_flow_control_xoff_packets": 7, "tx_xoff_packets": 9, "rx_errors": 9}
     assert received_pauses(counters) == 7

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import shutil
@@ -94,27 +93,6 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, make):
     make(tmp_path / "results")
     with pytest.raises(TestbedError, match="cannot be made: "):
         RunFolder.create(tmp_path / "results", RUN)
-
-
-def test_a_failed_write_leaves_whole_lines(folder, monkeypatch):
-    filled(folder)
-    real, calls = os.write, []
-
-    def half(descriptor: int, data: bytes) -> int:
-        calls.append(data)
-        if len(calls) > 1:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(descriptor, data[:20])
-
-    monkeypatch.setattr("lineproof.files.os.write", half)
-    full = (
-        r"trials\.jsonl cannot be written: No space left on device \(.* free there\); free space on that disk, or keep"
-    )
-    with pytest.raises(TestbedError, match=full):
-        folder.add(trial_record(number=3))
-    monkeypatch.undo()
-    folder.add(trial_record(number=3))
-    assert [record.trial.number for record in read_run(folder.path).trials] == [1, 2, 3]
 
 
 def check_summary(run: Path) -> None:

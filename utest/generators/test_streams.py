@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
+from lineproof.core.traffic.ip_header import ipv4_checksum
 from lineproof.core.traffic.profiles import OWN_ADDRESSES, AddressRange, Flows, FrameClass, Profile
 from lineproof.generators.base import Direction, Probe
 from lineproof.generators.streams import Stream, burst_streams, frame_bytes, probe_groups, profile_streams
-from lineproof_bench.model.routing import Flow, spread
 from support.catalogue import CATALOGUE
-from support.model_bench import traffic
 
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
 
@@ -135,26 +133,6 @@ def test_bytes_and_checksum_of_a_tcp_frame() -> None:
     pseudo = frame[26:34] + struct.pack("!HH", 6, len(frame) - 34)
     assert ipv4_checksum(pseudo + frame[34:]) == 0
     assert frame[46:48] == digits("5010") and frame[54:] == b"x" * 6
-
-
-@pytest.mark.parametrize("headers", ["", "vlan", "qinq", "mpls", "mpls2", "ipv6", "tcp", "ipv6 mpls2 tcp"])
-@pytest.mark.parametrize(
-    ("flows", "count"), [("1-flow", 1), ("var2", 251), ("256-networks", 256), ("2000-flows", 2000)]
-)
-def test_the_frames_have_as_many_flows_as_the_words_say(headers: str, flows: str, count: int) -> None:
-    words = f"128b {headers} {flows}"
-    [stream], [sent] = of(words), traffic(words, 1.0)
-    found = spread(sent)
-    assert len(found) == count and None not in found
-    assert all(share == pytest.approx(1 / count) for share in found.values())
-    version, depth = (6 if "ipv6" in headers else 4), {"mpls": 1, "mpls2": 2}
-    header = ip_header(frame := bytes.fromhex(stream.frame))
-    assert header is not None and stream.fix_ipv4 == (header.offset if version == 4 and stream.variables else None)
-    for item in stream.variables:
-        assert int.from_bytes(frame[item.offset : item.offset + 4], "big") == item.minimum
-    for flow in found:
-        assert isinstance(flow, Flow) and flow.version == version
-        assert len(flow.labels) == sum(depth.get(word, 0) for word in headers.split())
 
 
 def test_captured_frames_are_sent_unchanged_and_with_swapped_addresses_back() -> None:

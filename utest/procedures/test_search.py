@@ -188,12 +188,10 @@ def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence: str):
     assert min(pps for pps, _ in router.asked) > 4.63e6
 
 
-def test_a_margin_asks_for_no_more_than_the_clocks_allow():
+def test_a_margin_asks_for_no_more_than_the_clocks_allow_and_proves_nothing_after_a_restart():
     assert of(PureRouter(LINE * 2), "64b unidirectional ≥ 100% line rate").trials == ()
     result = of(PureRouter(LINE * 2), "64b unidirectional ≥ 50% line rate")
     assert (result.low, result.high, result.limit) == (pytest.approx(2 * 0.9998), None, LINE_RATE)
-
-
-def test_nothing_of_a_margin_is_certain_if_the_router_restarted():
+    # nothing of it is certain if the router restarted
     result = of(PureRouter(), "64b unidirectional ≥ 4 Mpps", restarted=True)
     assert (result.low, result.high, result.reason) == (1.0, None, "the router restarted")

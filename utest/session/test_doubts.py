@@ -15,10 +15,7 @@ from lineproof.core.telemetry import Cause, Role, Side, Stage, Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.session.judging import (
-    damaged_frames,
-    lost_after_router,
-)
+from lineproof.session.judging import damaged_frames, lost_after_router
 from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session

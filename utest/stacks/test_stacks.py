@@ -29,13 +29,10 @@ def _answering(*answers: Result) -> tuple[Shell, list[str]]:
 PERF = Result("perf version 6.1\n", "", 0, 0.0), Result("", "", 127, 0.0)
 
 
-def test_a_refusal_is_given_in_its_own_words() -> None:
+def test_a_refusal_and_a_dropped_link_are_given_in_their_own_words() -> None:
     refusal = "Error:\nAccess to performance monitoring and observability operations is limited.\n"
     shell, _ = _answering(*PERF, Result("", refusal, 0, 0.0))
     assert sampled_stacks(ShellCommands(shell), 2.0).why == "'perf record' gave no sample: " + " ".join(refusal.split())
-
-
-def test_a_dropped_link_is_no_error() -> None:
     assert sampled_stacks(ShellCommands(broken), 2.0).why == "the link to the router dropped"
 
 

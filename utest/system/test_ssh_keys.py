@@ -275,13 +275,10 @@ JUMP = Login(address="jump.example", port=2222, user="hop", password_from="JUMP_
 ROUTER = Login(address="192.0.2.1", user="admin", key_from="ROUTER_KEY", jump=JUMP).with_secrets(GIVEN)
 
 
-def test_no_text_of_it_shows_a_secret() -> None:
+def test_no_text_of_it_shows_a_secret_and_an_echo_is_masked_even_one_line_of_a_key() -> None:
     for text in (repr(ROUTER), str(ROUTER), repr(GIVEN), ROUTER.where):
         assert SECRET not in text and "b3Blbn" not in text
     assert ROUTER.where == "192.0.2.1:22 through jump.example:2222"
-
-
-def test_an_echo_of_a_secret_is_masked_even_one_line_of_a_key() -> None:
     assert ROUTER.masked(f"Password: {SECRET}!") == "Password: ***!"
     assert ROUTER.masked("> BG5vbmUAAAAEbm9uZQ==\n") == "> ***\n"
 

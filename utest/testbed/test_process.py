@@ -13,14 +13,13 @@ from typing import Any
 
 import psutil
 import pytest
-from pydantic import TypeAdapter, ValidationError
 
 from lineproof.errors import TestbedError
 from lineproof.testbed import process as processes
 from lineproof.testbed.opening import HeldTestbed
 from lineproof.testbed.process import TestbedProcess
 from lineproof.testbed.settings import HardwareSettings
-from lineproof.testbed.waiting_time import PROGRESS_INTERVAL, Seconds, WaitProgress
+from lineproof.testbed.waiting_time import PROGRESS_INTERVAL, WaitProgress
 
 pytestmark = pytest.mark.slow
 
@@ -148,21 +147,6 @@ def test_other_ports_and_other_generators_are_other_testbeds() -> None:
     HeldTestbed(testbed(0.1, (4, 5), "a")).close()
     for each in held:
         each.close()
-
-
-SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
-
-
-@pytest.mark.parametrize(
-    ("written", "seconds"),
-    [
-        *((30, 30.0), (1.5, 1.5), ("30 s", 30.0), ("10 min", 600.0), ("2h", 7200.0), ("0 s", 0.0)),
-        *((word, None) for word in ("soon", "10", "10 days", "-1 s", -1, "1e9 h", "999999 h", float("nan"))),
-    ],
-)
-def test_a_time_is_a_number_of_seconds_or_has_a_unit(written: object, seconds: float | None) -> None:
-    with contextlib.nullcontext() if seconds is not None else pytest.raises(ValidationError):
-        assert SECONDS.validate_python(written) == seconds
 
 
 def test_a_wait_is_announced_at_once_when_its_reason_changes_and_from_time_to_time() -> None:

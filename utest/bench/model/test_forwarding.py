@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 
 from lineproof.platforms import read_platform
 from lineproof_bench.model.backend import ModelBackend, ModelSettings
-from lineproof_bench.model.forwarding import (
-    StreamLoad,
-    StreamPart,
-    forward,
-    parts_of,
-)
+from lineproof_bench.model.forwarding import StreamLoad, StreamPart, forward, parts_of
 from lineproof_bench.model.routing import RouterFeature, flow_of, forwarded_frame
 from lineproof_bench.model.schema import RouterModel, router_model
 from support.model_bench import PROJECT, HandClock, configuration, platform, traffic

@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from lineproof_bench.server.rpc import (
-    Dispatcher,
-    Params,
-)
+from lineproof_bench.server.rpc import Dispatcher, Params
 from support.paths import DATA
 from support.server_support import Client
 
@@ -35,12 +32,9 @@ def ask(request: Any) -> Any:
     return json.loads(dispatcher().handle(json.dumps(request).encode()))
 
 
-def test_a_method_that_fails_is_an_internal_error() -> None:
+def test_batches_and_methods_that_fail() -> None:
     failed = ask({"id": 7, "method": "broken", "params": {"api_h": "handle12"}})
     assert failed["id"] == 7 and failed["error"]["code"] == -32603
-
-
-def test_batches() -> None:
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     assert ask([]) is None
     assert ask([ping]) == {"jsonrpc": "2.0", "id": 1, "result": {"ts": 1.0}}
