@@ -7,7 +7,7 @@ import os
 import re
 import resource
 from pathlib import Path
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -47,16 +47,13 @@ def test_a_sentence_of_our_own_stays_as_it_is() -> None:
     assert in_words(caught.value) == str(caught.value)
 
 
-def _full(*_: object) -> NoReturn:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 @pytest.mark.parametrize("step", ["os.fsync", "os.open", "Path.replace"])
 def test_a_file_is_written_whole_or_not_at_all(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / ("n" * 250)  # as long as a name can be
     write_whole(path, "before", mode=0o600)
     with monkeypatch.context() as patch:
-        patch.setattr(f"lineproof.files.{step}", _full)
+        full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        patch.setattr(f"lineproof.files.{step}", full)
         with pytest.raises(TestbedError) as caught:
             write_whole(path, "after", "set TMPDIR to another folder")
     assert path.read_text() == "before"

@@ -43,14 +43,9 @@ def process(**specification: Any) -> Iterator[tuple[subprocess.Popen[bytes], dic
 
 
 def tell(ran: subprocess.Popen[bytes], line: Any) -> dict[str, Any]:
-    assert ran.stdin
+    assert ran.stdin and ran.stdout
     ran.stdin.write(json.dumps(line).encode() + b"\n")
     ran.stdin.flush()
-    return said(ran)
-
-
-def said(ran: subprocess.Popen[bytes]) -> dict[str, Any]:
-    assert ran.stdout
     message: dict[str, Any] = json.loads(ran.stdout.readline())
     return message
 

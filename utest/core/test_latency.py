@@ -9,16 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lineproof.core.bounds import Bounds, at_most, ranks
+from lineproof.core.bounds import at_most, ranks
 from lineproof.core.latency import LatencyCount, Resolution, Statistic
 
 FINE = Resolution.THREE_DIGITS
-
-
-def bounds(count: LatencyCount, statistic: Statistic | str) -> Bounds | None:
-    wanted = Statistic(statistic) if isinstance(statistic, str) else statistic
-    spread = count.spread(math.inf)
-    return spread.bounds(wanted) if spread else None
 
 
 @pytest.mark.parametrize(("resolution", "widest"), [(Resolution.ONE_DIGIT, 1.0), (FINE, 0.001)])
@@ -74,11 +68,12 @@ def test_lost_and_later_frames_never_look_earlier(
     for more, place in changes:
         was = after[place]
         after[place] = None if was is None or more is None else min(2000, was + more)
-    first, second = (
-        bounds(LatencyCount(0, 1, 100, sum(rows.values()), 0.0, 0.0, histogram=rows, resolution=FINE), name)
+    spreads = (
+        LatencyCount(0, 1, 100, sum(rows.values()), 0.0, 0.0, histogram=rows, resolution=FINE).spread(math.inf)
         for rows in (Counter(samples), Counter(usec for usec in after if usec is not None))
     )
-    assert first and second and second.low >= first.low and second.high >= first.high
+    first, second = (spread.bounds(Statistic(name)) for spread in spreads if spread)
+    assert second.low >= first.low and second.high >= first.high
 
 
 def test_ranks_bound_a_percentile_as_seldom_wrong_as_asked() -> None:

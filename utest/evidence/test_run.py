@@ -35,14 +35,6 @@ def folder(tmp_path):
     return folder
 
 
-def filled(folder):
-    folder.add(trial_record(number=1))
-    folder.add(trial_record(number=2, losses=(7,)))
-    folder.add(requirement_record())
-    folder.add_telemetry(1, "before", {"vppctl show runtime": "Thread 1 vpp_wk_0\n"})
-    return folder
-
-
 @pytest.mark.parametrize(
     ("simulated", "testbed", "changes"),
     [
@@ -61,7 +53,6 @@ def test_one_sign_of_a_simulation_is_enough(folder, simulated, testbed, changes)
 
 def test_a_name_that_is_not_utf_8_is_kept_with_question_marks(folder):
     odd = os.fsdecode(b"\xff\xe9.yaml")
-    filled(folder)
     folder.add_input(f"variables/profiles/{odd}", b"a: 1\n")
     folder.write_environment(replace(ENVIRONMENT, extra={"project": odd}))
     folder.close()

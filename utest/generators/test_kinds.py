@@ -77,10 +77,6 @@ def test_a_programs_file_of_the_project_lies_over_ours(tmp_path: Path) -> None:
     assert "mixes" not in generator_kind("trafgen", Project(tmp_path).programs).abilities.can
 
 
-def ports(kind: str, *keys: str) -> str:
-    return f"\n  type: {kind}\n  ports: [{', '.join(f'{{{each}}}' for each in keys)}]\n"
-
-
 @pytest.mark.parametrize(
     ("keys", "line", "words"),
     [
@@ -139,8 +135,8 @@ def test_a_method_beyond_the_generator_is_refused(method: Method) -> None:
 
 
 def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> None:
-    far = "interface: ix1, router_mac: '02:00:00:00:00:02', address: 192.0.2.7, ssh: {user: root, key: id}"
-    keys = ports("pkt-gen", "interface: ix0, router_mac: '02:00:00:00:00:01'", far)
-    found = read_testbed(lab(tmp_path, keys), "lab")
+    far = "{interface: ix1, router_mac: '02:00:00:00:00:02', address: 192.0.2.7, ssh: {user: root, key: id}}"
+    keys = f"type: pkt-gen\n  ports: [{{interface: ix0, router_mac: '02:00:00:00:00:01'}}, {far}]"
+    found = read_testbed(lab(tmp_path, f"\n  {keys}\n"), "lab")
     assert isinstance(found, HardwareSettings)
     assert found.generator.claimed == ("port ix0 on this machine", "port ix1 on 192.0.2.7:22")

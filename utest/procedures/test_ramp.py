@@ -72,16 +72,7 @@ def test_each_second_of_the_loadtest_json_is_the_step_in_the_middle_of_it():
     assert tx_utils == pytest.approx([25, 50, 50, 75, 100, 100], rel=1e-5)
 
 
-WORDS = "64b bidirectional"
-
-
-def measured(router, **terms):
-    run = run_on(router)
-    found = SEARCH.measure(run, WORDS)
-    router.asked.clear()
-    return found, LATENCY_UNDER_LOAD.measure(run, WORDS, found, **terms)
-
-
 def test_a_throughput_that_was_not_found_has_no_shares():
+    run = run_on(PureRouter(10.0))
     with pytest.raises(SentenceError, match="PDR, and none was found"):
-        measured(PureRouter(10.0))
+        LATENCY_UNDER_LOAD.measure(run, "64b bidirectional", SEARCH.measure(run, "64b bidirectional"))

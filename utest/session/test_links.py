@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -59,12 +60,8 @@ def test_nothing_is_awaited_where_nothing_was_brought_up() -> None:
     wait.await_all(lambda: ends(True, True))
     assert wait.noted_words == "" and not wait.pending
     with pytest.raises(NothingArrives):
-        wait.retried(nothing)
+        wait.retried(Mock(side_effect=NothingArrives("none of 1000 frames came back")))
     assert time.monotonic() - began < 10
-
-
-def nothing() -> None:
-    raise NothingArrives("none of 1000 frames came back")
 
 
 def test_a_link_that_was_not_there_is_awaited_and_how_long_is_noted() -> None:

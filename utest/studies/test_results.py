@@ -37,12 +37,7 @@ SAME = Study.model_validate(
 Gaps = dict[str, list[float | None]]
 
 
-def same(**row: object) -> Study:
-    """Return the same router three times, by another row."""
-    return SAME.model_copy(update={"measures": {"one flow": StudyRow.model_validate(row)}})
-
-
-RATE = same(forwards="64b 1-flow")
+RATE = SAME.model_copy(update={"measures": {"one flow": StudyRow.model_validate({"forwards": "64b 1-flow"})}})
 
 
 @pytest.mark.parametrize(

@@ -120,17 +120,16 @@ def test_the_page_that_allure_makes_shows_a_test_with_what_is_attached(left: Pat
     assert re.search(rf"PASS: {sentence} .* trial ports intended .* 1 0 → 1 [\d,]{{6}}.* a picture of 900 x 412", text)
 
 
-def verdicts(run: Path) -> list[tuple[object, ...]]:
-    return [(item.test, item.verdict, item.message) for item in read_run(run).requirements]
-
-
 @pytest.mark.parametrize("card", get_args(SimulatedNic))
 def test_the_nine_sentences_have_the_same_verdicts_on_every_card(tmp_path: Path, card: str, left: Path) -> None:
     project = robot_run.project(tmp_path, "on_card", more=f"nic: {card}")
     suite = robot_run.ROOT / "tests" / "netgate6100.robot"
     done = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{project}", "-v", "TESTBED:on_card")
     (run,) = (tmp_path / "results").iterdir()
-    assert verdicts(run) == verdicts(left) and "SIMULATED" in done.console
+    first, second = (
+        [(one.test, one.verdict, one.message) for one in read_run(path).requirements] for path in (run, left)
+    )
+    assert first == second and "SIMULATED" in done.console
     log = (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")
     assert "which lost frames do not explain" not in log
 

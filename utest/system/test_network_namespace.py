@@ -51,13 +51,9 @@ def owner(folder: Path) -> Iterator[list[str]]:
     wait_until(lambda: processes_of(folder) == [], lambda: processes_of(folder))
 
 
-def holder_of(path: str) -> int:
-    return int(Path(path).parents[1].readlink().name)
-
-
 def bound_to(path: str) -> list[psutil.Process]:
     """Return the processes that have to end with the namespace *path*, its holder first."""
-    holder, found = holder_of(path), []
+    holder, found = int(Path(path).parents[1].readlink().name), []
     space = Path(f"/proc/{holder}/ns/pid").readlink()
     # with the words of its command, as one that ends meanwhile has none to ask for later
     for process in psutil.process_iter(["cmdline"]):

@@ -17,7 +17,7 @@ from lineproof.errors import ConfigError
 from lineproof.generators.trex.profile_loader import TrexProfileLoader
 from lineproof.project import Project
 from lineproof.system.login import Login
-from lineproof.testbed.lab import LabSettings, PowerCycleSettings
+from lineproof.testbed.lab import PowerCycleSettings
 from lineproof.testbed.settings import (
     HardwareSettings,
     SideSettings,
@@ -67,17 +67,14 @@ def test_no_message_shows_what_a_login_holds(tmp_path: Path, field: str, owner: 
     for secret in SECRETS:
         login = {"address": "192.0.2.20", "user": "admin", field: secret}
         rows = "".join(f"    {key}: {value}\n" for key, value in login.items() if (owner, key) != ("ssh", "address"))
+        server = HARDWARE.replace("  address: 192.0.2.10\n", f"  address: 192.0.2.10\n  ssh:\n{rows}")
         router = f"testbed: lab\nkind: hardware\ngenerator: {{address: 192.0.2.10}}\nrouter:\n{rows}"
         try:
-            lab(tmp_path, router if owner == "router" else _with_ssh(rows))
+            lab(tmp_path, router if owner == "router" else server)
         except ConfigError as error:
             refused += 1
             assert "S3cret" not in str(error)
     assert refused >= len(SECRETS) - 1  # 'S3cret!' may name a key's file
-
-
-def _with_ssh(rows: str) -> str:
-    return HARDWARE.replace("  address: 192.0.2.10\n", f"  address: 192.0.2.10\n  ssh:\n{rows}")
 
 
 TEXT = (ROOT / "variables" / "testbeds" / "lab-example.yaml").read_text(encoding="utf-8")
@@ -154,11 +151,6 @@ def test_it_is_judged_by_the_addresses_of_the_profile_that_is_sent() -> None:
     assert not list(network_misfits(hardware("16.0.0.0/8", "48.0.0.0/8"), captured, True))
 
 
-def lab_of(folder: Path, text: str) -> LabSettings | None:
-    (folder / "bench.yaml").write_text(f"testbed: bench\nkind: simulated\nlab: {text}\n", encoding="utf-8")
-    return read_testbed(folder, "bench").lab
-
-
 @pytest.mark.parametrize(
     ("text", "coordinator", "filters", "power"),
     [
@@ -171,6 +163,7 @@ def lab_of(folder: Path, text: str) -> LabSettings | None:
 def test_what_is_asked_of_labgrid(
     tmp_path: Path, text: str, coordinator: str, filters: dict[str, str], power: PowerCycleSettings | None
 ) -> None:
-    lab = lab_of(tmp_path, text)
+    (tmp_path / "bench.yaml").write_text(f"testbed: bench\nkind: simulated\nlab: {text}\n", encoding="utf-8")
+    lab = read_testbed(tmp_path, "bench").lab
     assert lab is not None
     assert (lab.coordinator, lab.filters("bench"), lab.power) == (coordinator, filters, power)

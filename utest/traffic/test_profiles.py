@@ -202,9 +202,7 @@ def program(*streams: Data, back: tuple[Data, ...] = ()) -> TrexProfile:
     return read_trex_profile({"directions": [{"streams": list(streams)}, {"streams": list(back)}]}, SOURCE)
 
 
-def latency(pps: float, size: int = 64) -> Data:
-    counted = {"enabled": True, "stream_id": 7, "rule_type": "latency"}
-    return stream(frame(size), mode=rate("pps", pps), flow_stats=counted)
+LATENCY = {"enabled": True, "stream_id": 7, "rule_type": "latency"}
 
 
 @pytest.mark.parametrize(
@@ -279,7 +277,7 @@ PER_CENT = rate("percentage", 5)
         (stream(packet={"binary": "x", "meta": ""}), "stream 1 is not a stream that TRex accepts"),
         (stream(bytes(60)), "its frame is not IP"),
         (stream(frame(ttl=1)), "has no time to live left"),
-        (latency(5), "has no streams beside those that measure latency"),
+        (stream(flow_stats=LATENCY), "has no streams beside those that measure latency"),
         ((stream(), stream(mode=PER_CENT)), "whose ratio depends on the link"),
         ((stream(), stream(**burst(1))), "or on the time"),
         (trimmed(counter(60, 161, size=2)), "are cut to more than the 160 bytes of its packet"),

@@ -13,7 +13,7 @@ from lineproof.core.latency import Resolution
 from lineproof.generators.trex.client import answers
 from lineproof.generators.trex.client.addresses import Question
 from lineproof.testbed.settings import SimulatedNic
-from lineproof_bench.backend import PortCounters, StreamTraffic
+from lineproof_bench.backend import PortCounters
 from lineproof_bench.model.latency import Delay, PacketGroups
 from lineproof_bench.server.captures import filter_terms, reply_to, words_of
 from lineproof_bench.server.ports import FOLDER, ServerCard, ServerPort, read_card
@@ -215,15 +215,10 @@ def test_latency_streams_keep_their_rate(client: Client) -> None:
 # -- the modelled testbed behind the server's streams: bursts in their time, frames of many lengths, lost ones
 
 
-def latency_traffic() -> StreamTraffic:
-    stream: StreamTraffic = group(1, traffic("64b 1-flow", 1.0)[0].frame).traffic(1.0, *MACS)
-    return stream
-
-
 @given(st.floats(0, 3000), st.floats(0, 500), st.integers(1, 20_000))
 def test_a_fine_histogram_has_every_frame_where_the_delay_says(least: float, wait: float, frames: int) -> None:
-    groups, traffic = PacketGroups(), latency_traffic()
-    groups.record(0, traffic, 64, frames, {1: frames}, Delay(least, wait))
+    groups, sent = PacketGroups(), group(1, traffic("64b 1-flow", 1.0)[0].frame).traffic(1.0, *MACS)
+    groups.record(0, sent, 64, frames, {1: frames}, Delay(least, wait))
     counted = groups.latency_counters(1)
     assert sum(counted.histogram.values()) == frames and min(counted.histogram) <= counted.total_max
     assert all(low <= counted.total_max and Resolution.THREE_DIGITS.end(low) > least for low in counted.histogram)

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -196,17 +197,14 @@ def test_promiscuous_is_as_the_testbed_says_until_the_release(client: str, wante
 
 
 def test_a_card_that_cannot_be_promiscuous_is_named(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = refused("Error applying promiscuous: operation is not supported for this NIC.")
     with served() as (server, observer):
-        monkeypatch.setattr(ServerMethods, "_set_promiscuous", lambda *_: _refuse())
+        monkeypatch.setattr(ServerMethods, "_set_promiscuous", Mock(side_effect=error))
         with connected(server, client):
             pass  # nobody asks for it
         with pytest.raises(TestbedError, match=r"port 0 does not become promiscuous; .*'promiscuous: false'"):
             connected(server, client, promiscuous=True)
         assert [status(observer, port)["owner"] for port in (0, 1)] == ["", ""]
-
-
-def _refuse() -> None:
-    raise refused("Error applying promiscuous: operation is not supported for this NIC.")
 
 
 PORT, ROUTER, OTHER = "02:00:00:00:00:01", "02:00:00:00:01:01", "02:00:00:00:01:02"
