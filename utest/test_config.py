@@ -129,13 +129,6 @@ def test_whatever_stands_in_a_file_is_refused_in_plain_words():
     assert len(kinds) > 30
 
 
-def test_missing_and_empty_files_are_refused(tmp_path: Path):
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load_config(tmp_path / "none.yaml", Outer)
-    with pytest.raises(ConfigError, match="is empty"):
-        load_config(write(tmp_path, ""), Outer)
-
-
 def test_a_file_of_another_ending_and_a_name_with_the_ending_are_explained(tmp_path: Path):
     for name in ("lab.yml", "rack.yaml"):
         (tmp_path / name).write_text("")

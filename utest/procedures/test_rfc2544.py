@@ -15,16 +15,6 @@ from lineproof.procedures.rfc2544.overload import BACK_TO_BACK, RESET
 from support.pure_router import LINE, PureRouter, at_throughput, prepared, run_on
 
 
-def throughput(router):
-    (result,) = THROUGHPUT.measure(run_on(router), "unidirectional", 64)
-    (bounds,) = result.bounds
-    return result, bounds
-
-
-def loss_curve(router, step=10.0, most=1.0):
-    return FRAME_LOSS.measure(run_on(router, most=most), "64b unidirectional", step, timedelta(seconds=1))
-
-
 def latency(router, repeats, seconds=10, **run):
     found, duration = [at_throughput(1e6, "bidirectional")], timedelta(seconds=seconds)
     (result,) = LATENCY.measure(run_on(router, **run), "bidirectional", found, repeats, duration)
@@ -48,7 +38,8 @@ def deviations_text(result):
 @settings(max_examples=40, deadline=None)
 @given(st.floats(min_value=LINE * 0.002, max_value=LINE * 0.998))
 def test_throughput_is_the_capacity_within_the_resolution(capacity):
-    result, found = throughput(PureRouter(capacity))
+    (result,) = THROUGHPUT.measure(run_on(PureRouter(capacity)), "unidirectional", 64)
+    (found,) = result.bounds
     assert not result.ended and found.finished
     assert found.lower.pps <= capacity + 1 <= found.upper.pps + 1
     assert found.upper.pps - found.lower.pps <= 0.001 * found.upper.pps * 1.000001
@@ -59,7 +50,8 @@ def test_throughput_is_the_capacity_within_the_resolution(capacity):
 @settings(max_examples=20, deadline=None)
 @given(st.floats(min_value=0.5, max_value=10), st.floats(min_value=20, max_value=100))
 def test_loss_curve_only_goes_down_and_ends(step, highest):
-    points = loss_curve(PureRouter(1.0), step, highest / 100).figures["points"]
+    run = run_on(PureRouter(1.0), most=highest / 100)
+    points = FRAME_LOSS.measure(run, "64b unidirectional", step, timedelta(seconds=1)).figures["points"]
     shares = [point["asked_percent"] for point in points]
     assert shares[0] == pytest.approx(highest) and all(a > b > 0 for a, b in pairwise(shares))
     assert all(point["loss_ratio"] for point in points)

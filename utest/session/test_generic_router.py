@@ -51,12 +51,6 @@ def project(
     return home
 
 
-def describe(home: Path, text: str) -> None:
-    shells = home / "variables" / "shells"
-    shells.mkdir(exist_ok=True)
-    (shells / "warm.yaml").write_text(text, encoding="utf-8")
-
-
 def judged(folder: Path, home: Path, *sentences: str) -> robot_run.RobotRun:
     suite = robot_run.write_suite(folder, *sentences, setup="Open Testbed For    netgate6100    software=box")
     return robot_run.run(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
@@ -118,7 +112,8 @@ def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: 
     text = WARM + queries
     pattern = "pattern: '(?P<address>1) (?P<mac>2)', example: 1 2, expected: {mac: '2'}"
     text += f"  neighbours: {{run: show mistyped, {pattern}}}\n"
-    describe(home, text)
+    (home / "variables" / "shells").mkdir(exist_ok=True)
+    (home / "variables" / "shells" / "warm.yaml").write_text(text, encoding="utf-8")
     found = examined(tmp_path, home)
     assert "temperature: 43 °C" in found and "load:" not in found, found
     lines = [line for line in found.splitlines() if line.startswith("warning  router facts: ")]

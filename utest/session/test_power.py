@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.core.rule import Ruling
-from lineproof.core.trial import Fault, Load, Measure
+from lineproof.core.trial import Fault, Load
 from lineproof.power import CommandMeterSettings
 from lineproof.project import Project
 from lineproof.session.plan import Plan
@@ -76,15 +76,6 @@ LOAD = Load(1e6)
 PHASES = (0.0, 0.01, 0.3, 0.5, 0.99)
 
 
-def watts(sentence: Measure) -> tuple[float, float, float]:
-    """Least and most figure of a trial, and the idle power."""
-    found = sentence(LOAD, 1.0)
-    assert not found.problems, found.problems
-    names = ("power_least_watts", "power_most_watts", "idle_power_watts")
-    least, most, idle = (found.readings[name] for name in names)
-    return least, most, idle
-
-
 @pytest.mark.parametrize(("interval", "ahead"), [(1, 0.0), (5, 0.0), (30, 0.0), (1, -1.5), (1, 0.9)])
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("averages", [False, True])
@@ -98,7 +89,9 @@ def test_a_line_from_before_the_traffic_does_not_count(
     sentence = bench.powered(kind="csv", file=file, interval=interval).of_sentence()
     for _ in range(3):
         bench.sleep(0.77 * interval)
-        assert watts(sentence) == pytest.approx((15.0, 15.0, 5.0))
+        found = sentence(LOAD, 1.0)
+        shown = [found.readings[f"{name}_watts"] for name in ("power_least", "power_most", "idle_power")]
+        assert not found.problems and shown == pytest.approx([15.0, 15.0, 5.0])
 
 
 @pytest.mark.parametrize(("interval", "late", "ahead"), [(5.0, 0.0, 0.0), (1.0, 4.0, 0.0), (1.0, 0.0, 3.0)])
