@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds, Limit
 from lineproof.core.deciding import Asked, TrialConditions, decide
-from lineproof.core.doubts import OwnPart
+from lineproof.core.doubts import OwnPart, with_doubts
 from lineproof.core.goal import read_goal
 from lineproof.core.latency import LatencyCount
 from lineproof.core.quantity import Promise, Reason
@@ -300,12 +300,26 @@ def test_a_worse_trial_never_improves_the_verdict(name: str, data: st.DataObject
         assert RANK[after] <= RANK[before], how
 
 
-@pytest.mark.parametrize(("own", "probes"), [(LOSSY, 1), (UNWATCHED, 1), (UNWATCHED, 100)])
+@pytest.mark.parametrize("own", [LOSSY, UNWATCHED])
 @pytest.mark.parametrize("words", ["latency max", "pdv max"])
-def test_a_probe_that_only_the_generator_may_have_lost_is_no_fail(own: OwnPart, probes: int, words: str) -> None:
+def test_a_probe_that_only_the_generator_may_have_lost_is_no_fail(own: OwnPart, words: str) -> None:
     promise = promised(f"64b unidirectional {words} ≤ 100 µs at 100 kpps", goal_named("quick"), own)
-    for lost in (0, 1):
-        assert ruling_of(promise, [Made((Way(lost=lost, probes_lost=probes),))] * 30) is Ruling.INCONCLUSIVE
+    for lost, probes, ruling in ((0, 1, Ruling.INCONCLUSIVE), (1, 1, Ruling.INCONCLUSIVE), (0, 10, Ruling.FAIL)):
+        assert ruling_of(promise, [Made((Way(lost=lost, probes_lost=probes),))] * 30) is ruling
+
+
+@SOME
+@given(st.sampled_from([*SENTENCES["latency"], *SENTENCES["pdv"]]), st.integers(0, 200), st.integers(0, 1000))
+def test_probe_frames_are_judged_alike_whatever_load_they_are_a_sample_of(words: str, lost: int, probes: int) -> None:
+    made = Made((Way(lost=lost, probes_lost=probes),))
+
+    def figures(times: int) -> Sequence[Bounds]:
+        sentence = f"64b unidirectional {words.replace('100 kpps', f'{times}00 kpps')}"
+        promise = promised(sentence, goal_named("quick"), UNWATCHED)
+        trial = Trial(1, made.outcome(Load(times * FRAMES), 1.0), (), Bounds(1.0, 1.0))
+        return promise.figures([with_doubts(trial, promise.conditions, promise.quantity.doubts)])
+
+    assert figures(1) == figures(10)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,7 +6,7 @@ Terms: RFC 2285 3.5 (intended load, offered load), RFC 2544 26.1 (trial), RFC 99
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .bounds import Bounds
@@ -302,9 +302,13 @@ class Trial:
         """Return whether the frames of *direction* were later than its probe frames, which are no sample of them."""
         return any(item.fault is Fault.SPARED_PROBES and item.concerns(direction) for item in self.problems)
 
-    def cost(self, direction: DirectionCount) -> float:
-        """Return the most missing frames of *direction* that the testbed may have cost; infinite: any number."""
-        return math.fsum(item.most_frames for item in self.problems if item.fault.may_cost and item.concerns(direction))
+    def cost(self, direction: DirectionCount, but: Collection[Fault] = ()) -> float:
+        """Return the most missing frames of *direction* that the testbed may have cost; *but*: not by these faults.
+
+        Infinite: any number.
+        """
+        costing = (item for item in self.problems if item.fault.may_cost and item.fault not in but)
+        return math.fsum(item.most_frames for item in costing if item.concerns(direction))
 
     def hidden(self, direction: DirectionCount) -> float:
         """Return the most lost frames of *direction* that the counts may not show; infinite: any number."""

@@ -10,8 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from ...core.bounds import UNKNOWN, Bounds
+from ...core.bounds import UNKNOWN, Bounds, ranks
 from ...core.doubts import AT_THE_EXACT_LOAD, foreign_frames, name, own_ceiling, own_delay, own_loss, spared_probes
+from ...core.goal import Goal
 from ...core.latency import Errors, LatencyCount, LatencySpread, Statistic, pooled, time_words
 from ...core.phrases import mean_rate
 from ...core.quantity import Promise, Quantity, Reason
@@ -107,7 +108,7 @@ def _share(promise: Promise) -> str:
 
 
 def _statistic(rows: Sequence[tuple[Trial, DirectionCount]], promise: Promise, errors: Errors, perfect: int) -> Bounds:
-    spreads = [_spread(trial, row, promise.goal.forgiven) for trial, row in rows]
+    spreads = [_spread(trial, row, promise.goal) for trial, row in rows]
     known = [spread for spread in spreads if spread is not None]
     if len(known) < len(spreads):
         return UNKNOWN
@@ -124,33 +125,38 @@ def _statistic(rows: Sequence[tuple[Trial, DirectionCount]], promise: Promise, e
     return Bounds(max(0.0, bounds_of_all.low - delay), math.inf if hides_all else bounds_of_all.high)
 
 
-def _spread(trial: Trial, row: DirectionCount, forgiven: float) -> LatencySpread | None:
+def _spread(trial: Trial, row: DirectionCount, goal: Goal) -> LatencySpread | None:
     """Return the latencies of the probe frames of a direction; None: nothing is known, or the counts contradict.
 
-    Of a load that loses more than is *forgiven*, as many are lost as of all frames.
+    Of a load that loses more than is forgiven, as many are lost as of all frames.
     """
     count = trial.probes(row)
     if count is None or not count.sent:
         return None
     cost, offered, hidden = trial.cost(row), max(1, row.offered), trial.hidden(row)
-    lost, loss_ratio = max(0.0, count.lost - cost), (row.lost - cost) / offered
-    if loss_ratio > forgiven:
+    # it takes frames as they come: of the probe frames, a sample, about the same share
+    own = min(1.0, trial.cost(row, but=_NOT_OWN) / offered)
+    most_own = ranks(count.sent, own, goal.risk, goal.risk)[1] - 1
+    lost, loss_ratio = max(0.0, count.lost - trial.cost(row, but=_OWN) - most_own), (row.lost - cost) / offered
+    if loss_ratio > goal.forgiven:
         # of the probe frames no more may be the testbed's loss than of all frames
         lost = max(lost, min(count.lost, loss_ratio * count.sent))
     # what lost a frame made no other one late
-    excusing = (item for item in trial.problems if item.fault.may_cost and item.fault not in _LOSE_ONLY)
-    late = math.fsum(item.most_frames for item in excusing if item.concerns(row))
-    spread = count.spread(lost, count.sent * min(1.0, late / offered))
+    spread = count.spread(lost, count.sent * min(1.0, trial.cost(row, but=_LOSE_ONLY) / offered))
     if spread is None:
         return None
     if trial.spares_probes(row):
         spread = spread.with_later_frames()
-    most, certain = (_lost_beside(count, ratio, forgiven) for ratio in (row.lost / offered, loss_ratio))
-    unseen = 0.0 if math.isinf(hidden) or hidden <= forgiven * offered else count.sent * hidden / offered
+    most, certain = (_lost_beside(count, ratio, goal.forgiven) for ratio in (row.lost / offered, loss_ratio))
+    unseen = 0.0 if math.isinf(hidden) or hidden <= goal.forgiven * offered else count.sent * hidden / offered
     return spread.with_lost(most, min(certain, most), unseen)
 
 
-_LOSE_ONLY = (Fault.OWN_LOSS, Fault.UNWATCHED, Fault.DAMAGED, Fault.AFTER_ROUTER)
+_OWN = (Fault.OWN_LOSS, Fault.UNWATCHED)
+"""The generator's own loss: no count of this trial, but of others, and a share of all frames alike."""
+
+_NOT_OWN = tuple(fault for fault in Fault if fault not in _OWN)
+_LOSE_ONLY = (*_OWN, Fault.DAMAGED, Fault.AFTER_ROUTER)
 
 
 def _lost_beside(count: LatencyCount, loss_ratio: float, forgiven: float) -> float:
