@@ -26,6 +26,7 @@ from lineproof.core.trial import (
     DirectionCount,
     Fault,
     Load,
+    Measure,
     Outcome,
     Problem,
     Tolerance,
@@ -225,6 +226,12 @@ def test_earlier_tries_that_did_not_pass_are_named(verdicts: str, says: str) -> 
     message = replace(verdict_on("64b unidirectional ≥ 1 Mpps", router()), tries=tries).message
     assert says in message and ("a FAIL" in message) is ("FAIL" in verdicts)
     assert bool(says) is ("of this sentence, after" in message)
+
+
+@pytest.mark.parametrize("measure", [router(foreign=5000), router(0.2, problems=(down(),))])
+def test_what_the_testbed_may_have_done_is_evidence_for_nobody_in_the_next_try(measure: Measure) -> None:
+    spoilt = verdict_on(RATE, measure)
+    assert (spoilt.ruling, spoilt.evidence and spoilt.evidence[0]) == (Ruling.INCONCLUSIVE, 1.0)
 
 
 # -- properties of the rule, for every quantity: what must not happen whatever trials come

@@ -198,9 +198,7 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, f
         if busy > BUSY_CPU_PERCENT:
             reason = reason.with_details(f"the generator's CPU was {busy:.0f} % busy, which may be a cause")
     reason = reason.with_details(*widened_by(promise, trials, ruling))
-    asking = rule.better if ruling is Ruling.FAIL else rule.worse
-    evidence = asking.odds(ruling), asking.needed_odds(ruling)
-    return Verdict(requirement, promise, ruling, reason, trials, figures, evidence)
+    return Verdict(requirement, promise, ruling, reason, trials, figures, rule.evidence(ruling))
 
 
 def widened_by(promise: Promise, trials: Sequence[Trial], ruling: Ruling) -> list[str]:
@@ -253,9 +251,9 @@ def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved
 
 def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     """Return why the rule decided nothing."""
-    worst, best = rule.worse.answer, rule.better.answer
+    worst, best, evidence = rule.worse.answer, rule.better.answer, odds_text(rule.evidence(Ruling.INCONCLUSIVE)[0])
     if rule.is_incomplete:
-        return f"run {rule.runs} of {rule.shares.runs}, evidence {odds_text(rule.worse.odds(None))}"
+        return f"run {rule.runs} of {rule.shares.runs}, evidence {evidence}"
     if best is None and rule.worse.shares.soak:
         return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
     if 2 * sum(map(_is_generator_slow, trials)) >= len(trials):
