@@ -34,7 +34,7 @@ from lineproof.core.trial import (
     read_trial,
     unended,
 )
-from lineproof.core.verdict import Try, Verdict, deviations_of_verdict
+from lineproof.core.verdict import Try, Verdict, deviations_of_verdict, verdict_of
 from lineproof.session.traffic import LONGEST_PAUSE
 from support.catalogue import CATALOGUE
 from support.fuzz import TIMES
@@ -533,6 +533,15 @@ def test_three_runs_decide_together_failed_ones_too(failed: list[float], others:
     runs = [[made(loss) for loss in failed], *[good] * others]
     assert [ruling_over(promise, *runs[:count]) for count in (1, 2)] == [Ruling.INCONCLUSIVE] * 2
     assert ruling_over(promise, *runs) is ruling
+
+
+def test_runs_that_decide_nothing_together_name_no_budget_that_is_left() -> None:
+    asked, runs = Asked(promise_of(3)), ([made(FEW)] * 3, *[[made(0.0)] * 8] * 2)
+    for number, run in enumerate(runs):
+        for trial in run:
+            asked.add(replace(trial, run=str(number)))
+    message = verdict_of(asked.decision, asked.promise, parse(SLOW_RATE, CATALOGUE), {}).message
+    assert "3 runs have ended" in message and "budget" not in message
 
 
 LOSSES = st.lists(st.sampled_from([0.0, 0.0, 0.0, FEW, LITTLE, MUCH]), min_size=12, max_size=12)

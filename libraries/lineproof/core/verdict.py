@@ -254,7 +254,7 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     worst, best, evidence = rule.worse.answer, rule.better.answer, odds_text(rule.evidence(Ruling.INCONCLUSIVE)[0])
     if rule.is_incomplete:
         return f"run {rule.runs} of {rule.shares.runs}, evidence {evidence}"
-    if best is None and rule.worse.shares.soak:
+    if rule.ruling is None and rule.worse.shares.soak:
         return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
     if 2 * sum(map(_is_generator_slow, trials)) >= len(trials):
         return "the testbed could not prove either: use a faster generator, or state a load that it can send"
@@ -263,6 +263,8 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
         return (
             f"the testbed could not prove either: {better} at the better ends of its figures, {worse} at the worse ends"
         )
+    if rule.own is not None:
+        return f"{rule.runs} runs have ended and decide nothing together, evidence {evidence}"
     return "the budget did not suffice: the router is too close to the limit"
 
 
