@@ -379,3 +379,9 @@ def test_missing_frames_are_waited_for_until_2_s_after_the_last_was_sent(
     after, _, took = wait(count, **{"directions": [AHEAD], **terms})
     assert took == pytest.approx(seconds, abs=0.06 if seconds in (1.55, 1.05) else 0.01)
     assert after.ports[1]["ipackets"] == 11 + count(took + terms.get("asleep", 0.0))[1]["ipackets"]
+
+
+@pytest.mark.parametrize("speed", [1.0, 50.0])
+def test_frames_that_come_near_the_end_of_the_wait_are_none_that_may_be_late(speed: float) -> None:
+    _, late, _ = wait(lambda now: counts(100, 99 if now * speed > 1.6 else 0), [AHEAD], speed)
+    assert late == {1: 0}

@@ -484,9 +484,9 @@ def wait_for_drain(
         has_sent = all(sent >= running.frames[tx] for (tx, _), (sent, _) in zip(directions, counts, strict=True))
         if (is_whole and (has_sent or still >= steady)) or asked >= left:
             return now, {port: frames - in_time.get(port, 0) for port, frames in received.items()}, passed
-        # the longer nothing comes, the less often it is looked for, but for a look just before the end
-        rest = left - passed
-        sleep(min(max(gap, still / 5), rest - gap) if rest > 2 * gap else max(0.0, rest))
+        # the longer nothing comes, the less often it is looked for, but for a look that just comes in time
+        rest, near = left - passed, gap / 8 + 2 * (passed - asked)
+        sleep(min(max(gap, still / 5), rest - near) if rest > 1.01 * near else max(0.0, rest))
         asked = clock() - began
         now = count()
         passed = clock() - began
