@@ -9,9 +9,10 @@ from operator import add
 
 from .bounds import Bounds
 from .doubts import overloaded, sent_less, with_doubts
+from .foreign import LATEST
 from .quantity import Promise
 from .rule import Rule, Ruling
-from .trial import DRAIN, Fault, Load, Measure, Tolerance, Trial, read_trial
+from .trial import Fault, Load, Measure, Tolerance, Trial, read_trial
 from .units import RATE_UNITS
 
 MOST_UNCERTAIN = 0.003
@@ -261,8 +262,8 @@ WALL_SECONDS_PER_TRIAL = 0.1
 
 
 def wall_seconds(traffic: float, trials: int, clock_speed: float, drains: bool = False) -> float:
-    """Return the wall-clock seconds of so many s of *traffic* in *trials*; *drains*: frames are missing in each."""
-    each = WALL_SECONDS_PER_TRIAL + drains * DRAIN / clock_speed
+    """Return the wall-clock seconds of so many s of *traffic* in *trials*; *drains*: late ones are awaited in each."""
+    each = WALL_SECONDS_PER_TRIAL + drains * LATEST / clock_speed
     return traffic / clock_speed + trials * each
 
 
@@ -304,5 +305,5 @@ class Budget:
         return wall_seconds(self.until_pass + self.beside, self.trials, clock_speed)
 
     def most_wall_seconds(self, clock_speed: float) -> float:
-        """Wall-clock seconds if every trial is needed, and frames are missing in each."""
+        """Wall-clock seconds if every trial is needed, and frames that are missing are awaited in each."""
         return wall_seconds(self.at_most + self.beside, self.most_trials, clock_speed, drains=True)

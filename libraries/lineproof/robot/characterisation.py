@@ -230,7 +230,7 @@ class CharacterisationWork(ProcedureRun):
         speed, count = self.session.plan.clock_speed, counted(trials, "trial")
         share = min(1.0, self.whole / traffic) if traffic else 1.0
         least, most = (share * wall_seconds(traffic, trials, speed, drains) for drains in (False, True))
-        text = f"{self.title}: {count}, about {duration_text(least)}, {duration_text(most)} if frames are lost in each"
+        text = f"{self.title}: {count}, about {duration_text(least)}, at most {duration_text(most)}"
         (say if most > 60 else logger.info)(text)
 
     def _begin(self, traffic: TrafficWords) -> None:
