@@ -24,7 +24,6 @@ FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "stalled generator": {"for": 0.2, "port": 0},
     "duplicated frames": {"for": 3600.0, "share": 0.01},
     "reordered frames": {"for": 3600.0, "share": 0.01},
-    "late frames": {"for": 3600.0, "share": 0.01},
     "foreign frames": {"for": 3600.0, "frames": 1, "port": None},
     "pause frames": {"for": 3600.0, "port": None, "share": 0.2, "of": "router"},
     "one-way loss": {"for": 3600.0, "port": 0, "share": 0.01, "of": "router"},
@@ -53,8 +52,8 @@ class InjectedFault(Config):
 
     ``every``: again after each later start. ``for``: how many s it lasts; ``at`` and ``for`` are by the testbed's
     clock. ``hold``: real seconds, like the limits that it exceeds. ``port``: the generator's, None for both; of a
-    one-way loss the sending one. ``share`` of the frames that is not sent, or arrives twice, out of order, 1.5 s late
-    or never. ``what`` becomes of changed frames: those of ``size`` bytes with FCS, of flow number ``flow`` of a stream,
+    one-way loss the sending one. ``share`` of the frames that is not sent, or arrives twice, out of order or never.
+    ``what`` becomes of changed frames: those of ``size`` bytes with FCS, of flow number ``flow`` of a stream,
     while its port sends over ``above`` frames/s; ``spare``: not of latency frames; late ones come ``hold`` s of the
     testbed's clock later. ``frames`` until a 32-bit counter wraps, or that come every 2 s though nobody sent them.
     ``shows``: what flow statistics report: nothing, some (every second group), or zeros. ``of``: whose counters are

@@ -34,16 +34,13 @@ EVERY = {"foreign frames": 2.0, "pause frames": 0.01}
 """Seconds between two of them. Hellos of spanning tree (IEEE 802.1D) come each 2 s; of 10 Gbit/s the longest pause
 that one frame asks for is 3.4 ms (65 535 x 512 bit)."""
 
-HOW_LATE = 1_500_000
-"""µs: a late frame's latency, beyond TRex's coarse histogram and within the wait for frames in transit."""
-
 ROUTER_COUNTERS = (
     *("rx_packets", "rx_bytes", "tx_packets", "tx_bytes"),
     *("rx_missed", "rx_damaged", "no_route", "tx_dropped"),
 )
 WRAP = 2**32
 _FRAMES, _BYTES = ("opackets", "ipackets"), ("obytes", "ibytes")
-_OF_ARRIVED = ("reordered frames", "late frames", "duplicated frames")
+_OF_ARRIVED = ("reordered frames", "duplicated frames")
 """Faults of a share of the frames that arrive."""
 _TINY = 1e-6
 """Frames: a sum of shares that is short of a whole frame by less is whole."""
@@ -350,16 +347,14 @@ class FaultyModel(ModelBackend):
         return replace(counted, received={**counted.received, port: more})
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Return the model's counts, and late, overtaken and duplicated frames. Others overtake a late frame."""
+        """Return the model's counts, and overtaken and duplicated frames."""
         counted = super().latency_counters(group)
         if self._shows == "zeros":
             return LatencyCounters()
         if not self._added:
             return counted
-        overtaken, late, twice = (self._added_to(f"{kind} of a group", group) for kind in _OF_ARRIVED)
-        if late:
-            counted = _with_late_frames(counted, late)
-        return replace(counted, out_of_order=overtaken + late, duplicates=counted.duplicates + twice)
+        late, twice = (self._added_to(f"{kind} of a group", group) for kind in _OF_ARRIVED)
+        return replace(counted, out_of_order=counted.out_of_order + late, duplicates=counted.duplicates + twice)
 
     def forget(self, group: int) -> None:
         super().forget(group)
@@ -386,22 +381,6 @@ def _with_loss(fate: Fate, kept: float) -> Fate:
     """Return *fate* when the share *kept* of the frames that it does not miss is left."""
     exits = {direction: part * kept for direction, part in fate.exits.items() if kept}
     return replace(fate, missed=1 - (1 - fate.missed) * kept, exits=exits)
-
-
-def _with_late_frames(counted: LatencyCounters, late: int) -> LatencyCounters:
-    """Return *counted* if *late* of its fastest frames had taken :data:`HOW_LATE`."""
-    histogram, left, frames = dict(counted.histogram), late, sum(counted.histogram.values())
-    for key in sorted(histogram):
-        taken = min(left, histogram[key])
-        histogram[key] -= taken
-        left -= taken
-    return replace(
-        counted,
-        average=counted.average + (HOW_LATE - counted.average) * late / frames if frames else counted.average,
-        total_max=max(counted.total_max, HOW_LATE),
-        last_max=max(counted.last_max, HOW_LATE),
-        histogram={**histogram, HOW_LATE: histogram.get(HOW_LATE, 0) + late},
-    )
 
 
 class FaultSchedule:

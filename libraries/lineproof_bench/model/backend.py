@@ -378,7 +378,8 @@ class ModelBackend(Backend):
     def _arrive(self, row: LeavingFrames, traffic: StreamTraffic, delay: Delay, is_known: bool = True) -> None:
         """Let *row* come to the generator; *is_known*: and to the packet group of *traffic*."""
         if self._ports[row.exit].receive(row) and is_known and row.is_known:
-            self._groups.record(row.exit, traffic, row.size, 0, {row.exit: row.frames}, delay, row.copies, row.copies)
+            late, came = row.frames if row.hold else 0, {row.exit: row.frames}
+            self._groups.record(row.exit, traffic, row.size, 0, came, delay, row.copies, row.copies, late)
 
     def _leaving(self, sending: Sending, exits: Iterable[tuple[int, int]], numbers: range) -> list[LeavingFrames]:
         span, known = (numbers, self._before, self._last), partial(self._made, sending, self._fib)

@@ -108,6 +108,7 @@ class _Group:
     missing: int = 0
     lost: int = 0
     duplicates: int = 0
+    overtaken: int = 0
 
 
 class PacketGroups:
@@ -131,10 +132,12 @@ class PacketGroups:
         delay: Delay,
         lost: int | None = None,
         duplicates: int = 0,
+        overtaken: int = 0,
     ) -> None:
         """Count *sent* frames of *size* bytes with FCS that left by *port*, and *exits* that came back, {port: frames}.
 
-        *lost*: frames that will never come; None: all that did not come back. *duplicates*: copies among these.
+        *lost*: frames that will never come; None: all that did not come back. *duplicates*: copies among these,
+        *overtaken*: those that later frames overtook.
         """
         rule, arrived = traffic.group, sum(exits.values())
         if rule is None or not (sent or arrived or lost):
@@ -147,6 +150,7 @@ class PacketGroups:
         if traffic.is_latency:
             group.missing += sent - arrived if lost is None else lost
             group.duplicates += duplicates
+            group.overtaken += overtaken
             if arrived:
                 # a gap in the sequence is seen when the next frame arrives
                 group.lost, group.missing = group.lost + group.missing, 0
@@ -194,6 +198,7 @@ def _latency_of(counted: _Group) -> LatencyCounters:
         last_max=_highest(counted.last[0], round(counted.last[1] * WINDOW)) if counted.last else 0.0,
         histogram={key: count for key, count in sorted(histogram.items()) if count},
         lost=counted.lost,
+        out_of_order=counted.overtaken,
         duplicates=counted.duplicates,
     )
 
