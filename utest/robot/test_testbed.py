@@ -116,12 +116,12 @@ def test_a_suite_that_imports_the_resource_while_it_runs_is_checked_itself(tmp_p
 
 @pytest.mark.slow
 def test_a_wrong_sentence_fails_its_own_test_alone_before_any_traffic_and_is_said_once(tmp_path: Path):
-    tests = "Right\n    64b 1-flow ≥ 1 Mpps\nWrong\n    64b 1-flow ≥ 1 furlong\nTorn\n    64b  1-flow ≥ 1 Mpps\n"
+    tests = "Right\n    64b 1-flow ≥ 1 Mpps\nWrong\n    64b 1-flow ≥ 1 furlong\nTorn\n    64b ≥ 1 Mpps  goal=quick\n"
     suite = robot_run.write_tests(tmp_path, tests)
     found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
     assert [status for status, _ in found.tests.values()] == ["PASS", "FAIL", "FAIL"], found.console
     assert found.tests["Wrong"][1].startswith(f"{suite}:10: '64b 1-flow ≥ 1 furlong'")
-    assert found.tests["Torn"][1].startswith(f"{suite}:12: '64b  1-flow ≥ 1 Mpps' has two spaces inside")
+    assert found.tests["Torn"][1].startswith(f"{suite}:12: '64b ≥ 1 Mpps  goal=quick' has two spaces inside")
     assert found.console.count("unit 'furlong'") == 1
     (left,) = (tmp_path / "results").iterdir()
     assert gate([read_run(left)], [], ComparisonRule()).answer is Ruling.INCONCLUSIVE

@@ -124,8 +124,10 @@ def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str
     if step.arguments and not expects_another_verdict(step):
         if any(_variables(step.name)):  # a template with a wrong number of arguments: Robot reports it
             return None
+        named = [text for text in step.arguments if re.match(r"\w+=", text)]
+        keep = f"give '{named[0]}' to `Open Testbed For` instead" if named else "keep one between words"
         shown = shortened("  ".join([step.name, *step.arguments]))
-        return f"'{shown}' has two spaces inside, which end a keyword's name in Robot; keep one between words"
+        return f"'{shown}' has two spaces inside, which end a keyword's name in Robot; {keep}"
     if is_sentence(step.name):
         unknown = [text for text in step.arguments if text not in _EXPECTED and not any(_variables(text))]
         return f"'{shortened(unknown[0])}': expected one of {', '.join(_EXPECTED)}" if unknown else None
