@@ -201,12 +201,10 @@ class Rule:
         return self.ruling
 
     def evidence(self, ruling: Ruling) -> tuple[float, float]:
-        """Return the evidence to 1 for the router, of a FAIL that against it, and as much as *ruling* needs.
-
-        It holds whatever the testbed did: 1, where that may make it evidence for the router as well as against it.
-        """
+        """Return the evidence to 1 for the router, of a FAIL that against it, and as much as *ruling* needs."""
         if ruling is Ruling.FAIL:
             return self.better.odds(ruling), self.better.needed_odds(ruling)
+        # what the testbed may have done is evidence for nobody
         return max(self.worse.odds(ruling), min(1.0, self.better.odds(ruling))), self.worse.needed_odds(ruling)
 
     @property

@@ -303,10 +303,7 @@ class Trial:
         return any(item.fault is Fault.SPARED_PROBES and item.concerns(direction) for item in self.problems)
 
     def cost(self, direction: DirectionCount, but: Collection[Fault] = ()) -> float:
-        """Return the most missing frames of *direction* that the testbed may have cost; *but*: not by these faults.
-
-        Infinite: any number.
-        """
+        """Return the most frames of *direction* that the testbed may have cost, *but* by these faults; inf: any."""
         costing = (item for item in self.problems if item.fault.may_cost and item.fault not in but)
         return math.fsum(item.most_frames for item in costing if item.concerns(direction))
 
