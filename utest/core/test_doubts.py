@@ -20,6 +20,7 @@ from lineproof.core.telemetry import NodeRuntime, Telemetry
 from lineproof.core.trial import UNDER_WAY, DirectionCount, Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
 from support.made_testbeds import (
     CLEAN,
+    LINE_PPS,
     decided,
     down,
     fault,
@@ -236,6 +237,24 @@ def test_w10_a_queue_that_grows_hides_no_shortage() -> None:
     assert ruling(router(backlog=lambda frames: frames * 7 // 1000)) in (FAIL, OPEN)
     grown = decided(promised("64b unidirectional ≥ 200 kpps"), slow(199e3))
     assert grown.trials[-1].outcome.duration > 4
+
+
+@pytest.mark.parametrize(
+    ("sentence", "testbed"),
+    [
+        # 14.88 Mpps are offered
+        ("64b unidirectional forwards ≥ 100 kpps", slow(86e3, 14_000)),
+        ("64b unidirectional loses ≤ 0.1% at 5 Mpps", slow(4.99e6, 5_000)),
+        ("64b unidirectional loses ≤ 0.001% at 5 Mpps", slow(4.9999e6, 50)),
+    ],
+)
+def test_a_queue_that_is_small_beside_the_load_is_large_beside_the_promise(sentence: str, testbed: Measure) -> None:
+    assert ruling(testbed, sentence) is FAIL
+
+
+def test_an_unwatched_generator_loses_few_frames_of_those_that_a_router_in_overload_lets_through() -> None:
+    few = router(1 - 50e3 / LINE_PPS)
+    assert ruling(few, "64b unidirectional forwards ≥ 60 kpps", own=UNWATCHED) is FAIL
 
 
 def test_w16_a_forwarding_rate_is_one_figure_for_message_and_rule() -> None:

@@ -19,7 +19,7 @@ GENTLE = 0.02
 """Up to that share of the load not offered, at most all of these frames would be lost. Beyond it, anything may."""
 
 RARE = 1e-3
-"""The largest share of a trial's frames that a generator that was not watched may lose unseen."""
+"""The most frames that a generator that was not watched may lose unseen, as a share of those that come back."""
 
 SELDOM = 1e-4
 """How seldom probe frames of a trial may be called a worse sample of the frames than they are."""
@@ -78,8 +78,8 @@ class OwnPart:
 class Conditions:
     """The *load* of each port in frames/s, and a goal's figures (:class:`.goal.Goal`), that a trial is held against.
 
-    ``seconds``: of a trial of the goal. ``own``: the generator's own part. ``limit``: the loss ratio that is promised,
-    infinite where none is.
+    ``seconds``: of a trial of the goal. ``own``: the generator's own part. ``unnoticed``: the share of the load that is
+    small beside what is promised, where that is less than ``resolution``.
     """
 
     load_pps: float
@@ -88,12 +88,12 @@ class Conditions:
     risk: float
     seconds: float = 1.0
     own: OwnPart = field(default_factory=OwnPart)
-    limit: float = math.inf
+    unnoticed: float = math.inf
 
     @property
     def finest(self) -> float:
-        """The share of the load below which a queue may hide a shortage."""
-        return min(self.resolution, self.limit)
+        """The share of the load below which queues and a few foreign frames may hide a shortage."""
+        return min(self.resolution, self.unnoticed)
 
 
 Doubt = Callable[[Trial, Conditions], Iterator[Problem]]
@@ -126,7 +126,7 @@ def foreign_frames(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         # of those that came beside all frames sent, none is in the place of a lost one
         foreign = row.foreign - max(0, row.forwarded - row.offered)
         short = max(0.0, conditions.load_pps * trial.seconds.high - row.offered) + (row.backlog or 0)
-        room = min(conditions.resolution * row.offered - short, conditions.limit / 10 * row.offered)
+        room = min(conditions.resolution * row.offered - short, conditions.unnoticed * row.offered)
         few = min(FEW_FOREIGN * trial.seconds.high, room) if conditions.unseen else 0.0
         if foreign > max(few, conditions.unseen * row.offered):
             yield Problem(
@@ -197,7 +197,8 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         gone = max(row.lost - row.changed, probes.lost if probes else 0)
         if gone <= 0:
             continue
-        rare = 0.0 if is_long else RARE * row.offered
+        # of those that came: where the router lost most of them, the generator can have lost few that it did not
+        rare = 0.0 if is_long else RARE * row.received
         frames = max(2.0 * own.most_lost * longer, rare)
         frames = min(frames, gone) if row.changed else frames
         if own.lossy:

@@ -91,8 +91,14 @@ class Promise:
         """Return what its trials are held against."""
         goal = self.goal
         seconds = self.quantity.trial_seconds(self)
-        limit = self.limit.value if self.quantity.judges_loss and self.limit.value else math.inf
-        return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, seconds, self.own, limit)
+        unnoticed = math.inf
+        if self.quantity.judges_loss and self.limit.value:
+            unnoticed = self.limit.value / 10
+        elif self.unit in RATE_UNITS and not self.quantity.threshold_is_load:
+            # of a total each direction has a part
+            rate = self.limit.value / (2 * self.pairs if self.in_total else 1)
+            unnoticed = goal.resolution * rate / self.load_pps
+        return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, seconds, self.own, unnoticed)
 
     def figures(self, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return :meth:`Quantity.figures`."""

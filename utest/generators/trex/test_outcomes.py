@@ -177,6 +177,26 @@ def test_a_card_that_counts_once_a_second_shows_nothing_under_way() -> None:
     assert f"{UNDER_WAY}1" not in outcome(snapshots=stale, latency=[PROBES]).readings
 
 
+@pytest.mark.parametrize(
+    ("carried", "shares", "expected"),
+    [
+        (1.0, SNAPSHOT_SHARES, 0),
+        # a shortage that a queue of 50 frames hides
+        (0.98, SNAPSHOT_SHARES, 20),
+        # an overload: it is full, and frames are lost until the end
+        (0.1, SNAPSHOT_SHARES, 50),
+        (0.1, SNAPSHOT_SHARES[:-6], None),
+    ],
+)
+def test_a_queue_of_50_frames_shows_whatever_is_lost_beside_it(
+    carried: float, shares: tuple[float, ...], expected: int | None
+) -> None:
+    readings = [reading(share, (round(1000 * share), 0), (0, round(1000 * carried * share))) for share in shares]
+    came = CAME + min(1000, round(1000 * carried) + 50)
+    counts = {0: {"opackets": SENT + 1000}, 1: {"ipackets": came}}
+    assert outcome(counts, FORTH, snapshots=readings).directions[0].backlog == expected
+
+
 def test_what_a_port_sends_unasked_hides_no_loss_and_excuses_no_more_than_it_is() -> None:
     # port 1 sends in no direction, and the router returned its frames to it
     found = outcome({**ALL, 1: {"opackets": SENT + 20, "ipackets": CAME + 970 + 20}}, FORTH)

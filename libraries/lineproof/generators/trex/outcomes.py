@@ -249,18 +249,20 @@ def under_way(snapshots: Sequence[CounterReading], row: DirectionCount, seconds:
 def queue_growth(snapshots: Sequence[CounterReading], offered: Mapping[int, int], row: DirectionCount) -> int | None:
     """Return the most frames by which queues of the direction *row* grew while frames were sent.
 
-    Those under way near the end and not lost, less those that were under way soon after the start. The readings while
-    every port was sending count; None: there are too few near the end. Without an early one, none were under way.
+    Those that came after a reading near the end, but for those sent after it, of which as large a share came as of all
+    before; less those that were under way soon after the start. The readings while every port was sending count; None:
+    there are too few near the end. Without an early one, none were under way.
     """
     during = [reading for reading in snapshots if all(reading.sent(port) < count for port, count in offered.items())]
-    counts = [(sent := reading.sent(row.tx_port), sent - reading.received(row.rx_port)) for reading in during]
+    counts = [(reading.sent(row.tx_port), reading.received(row.rx_port)) for reading in during]
     half, last = EARLY_SHARE * row.offered, counts[-BACKLOG_READINGS:]
     # a reading early in the trial says nothing about its end
     if not last or last[0][0] < half:
         return None
     # how many were lost before an early reading is not known: perhaps all of them
-    early = min((missing for sent, missing in counts if FIRST_SHARE * row.offered <= sent < half), default=0)
-    return max(0, min(missing for _, missing in last) - row.lost - max(0, early - row.lost))
+    early = min((sent - back for sent, back in counts if FIRST_SHARE * row.offered <= sent < half), default=0)
+    late = min(row.came_back - back * row.offered // sent for sent, back in last)
+    return max(0, late - max(0, early - row.lost))
 
 
 LOWEST, HIGHEST, DIGITS = 1, 10_000_000, 3
