@@ -147,8 +147,33 @@ def test_a_drop_belongs_to_the_direction_of_its_interface_or_is_shared() -> None
     assert [drop.label for drop in back.drops] == ["tx-error at eth1"]
     assert (forth.unexplained, back.unexplained, found.whole.unexplained) == (30, 0, 0)
     assert [drop.label for drop in found.shared] == ["no route"]
-    alone = make_ledger([trial((1000, 960))], reading(), reading((990, 0), (0, 960), missed(10), unrouted), INTERFACES)
-    assert not alone.shared and alone.directions[0].unexplained == 0
+
+
+@pytest.mark.parametrize(
+    ("causes", "rx", "tx", "own", "shared"),
+    [
+        # 50 dropped on arrival explain 50 that the router did not receive
+        ([missed(50)], 99_950, 99_950, {"rx-miss at eth1": 50}, []),
+        ([Cause(Stage.PASSING, "no route", "", 30)], 100_000, 99_970, {"no route": 30}, []),
+        # a counter of another place does not count the same frames
+        (
+            [missed(50), Cause(Stage.PASSING, "punt", "eth1", 40, Role.OVERLAPPING)],
+            *(99_950, 99_910, {"rx-miss at eth1": 50, "punt at eth1": 40}, []),
+        ),
+        # no frame of the direction arrives at eth2; some of so many may have been to leave there
+        (
+            [missed(50), Cause(Stage.LEAVING, "tx_drops", "eth2", 5000), Cause(Stage.ARRIVING, "rx-miss", "eth2", 7)],
+            *(99_950, 99_950, {"rx-miss at eth1": 50}, ["tx_drops at eth2"]),
+        ),
+    ],
+)
+def test_drops_explain_the_frames_that_are_missing_at_their_place(
+    causes: list[Cause], rx: int, tx: int, own: dict[str, int], shared: list[str]
+) -> None:
+    found = make_ledger([trial((100_000, tx))], reading(), reading((rx, 0), (0, tx), *causes), INTERFACES)
+    (row,) = found.directions
+    assert ({drop.label: drop.frames for drop in row.drops}, row.gaps) == (own, (0, 0, 0))
+    assert [drop.label for drop in found.shared] == shared
 
 
 def test_a_frame_that_two_counters_count_is_subtracted_once() -> None:
