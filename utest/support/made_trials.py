@@ -116,6 +116,25 @@ class Made:
         return {**power, **idle, **cost_readings([cost])}
 
 
+BAD = {
+    "lossy": Made((Way(lost=40_000, probes_lost=400),)),
+    "late": Made((Way(late=600, slower=1),)),
+    "out of order": Made((Way(disorder=600),)),
+    "copies": Made((Way(copies=600),)),
+    "slow to recover": Made((Way(recovery=(5.0, 6.0)),)),
+    "power": Made((Way(),), watts=900.0),
+    "cycles": Made((Way(),), cycles=4000.0, vectors=20.0),
+}
+"""Trials of routers that are bad in one way."""
+
+FAILED_BY = {
+    **dict.fromkeys(("throughput", "loses", "forwards"), "lossy"),
+    **{"latency": "late", "pdv": "late", "reorders": "out of order", "recovers": "slow to recover"},
+    **{"energy": "power", "cycles": "cycles", "gathers": "cycles"},
+}
+"""The way of :data:`BAD` that fails a quantity, by name."""
+
+
 def ruling_of(promise: Promise, made: Sequence[Made]) -> Ruling:
     """Return the ruling on trials that were made; too few of them: INCONCLUSIVE."""
     asked = Asked(promise)
