@@ -8,14 +8,17 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
+from inspect import signature
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.inputs import input_files
-from lineproof.generators.base import Method
-from lineproof.generators.kinds import generator_kind, refusal
+from lineproof.generators.base import Abilities, Generator, Method
+from lineproof.generators.kinds import DEFAULT, generator_kind, known_kinds, refusal
+from lineproof.generators.site import connect_trex
 from lineproof.project import Project
 from lineproof.session.plan import Plan
 from lineproof.testbed.settings import HardwareSettings, NetnsSettings, read_testbed
@@ -102,6 +105,25 @@ def test_an_error_in_keys_of_another_distribution_is_located(tmp_path: Path, key
 def test_namespaces_take_a_word_or_keys(tmp_path: Path, given: str, kind: str) -> None:
     found = read_testbed(lab(tmp_path, f" {given}\n", "netns"), "lab")
     assert isinstance(found, NetnsSettings) and found.generator_type == kind and found.sends_late_frames
+
+
+@pytest.mark.parametrize("name", known_kinds(PROGRAMS))
+def test_every_kind_makes_a_whole_generator(name: str) -> None:
+    kind = generator_kind(name, PROGRAMS)
+    made = get_type_hints(connect_trex if name == DEFAULT else kind.connect)["return"]
+    assert made is not Generator, f"'connect' of '{name}' must name its class: -> MyGenerator"
+    for method, asked in vars(Generator).items():
+        needed = {"burst": "bursts", "step_down": "live"}.get(method)
+        if not method.startswith("_") and (needed is None or needed in kind.abilities.can):
+            own = getattr(made, method, asked)
+            assert own is not asked, f"{made.__name__} has no '{method}'"
+            if callable(asked):
+                assert [*signature(own).parameters] == [*signature(asked).parameters], f"{made.__name__}.{method}"
+
+
+def test_an_unknown_ability_is_refused() -> None:
+    with pytest.raises(ValueError, match="'burst' is no ability; did you mean 'bursts'"):
+        Abilities(frozenset({"burst"}))
 
 
 @cache

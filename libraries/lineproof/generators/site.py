@@ -79,7 +79,7 @@ class GeneratorSettings(Config):
     def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
         """Return the generator at *endpoint*, with its ports claimed. Raises TestbedError, with nothing left.
 
-        *sides*: one for each port, in their order.
+        *sides*: one for each port, in their order. A subclass names the class of its generator as the return type.
         """
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ class GeneratorSettings(Config):
         return ()
 
 
-def connect_trex(at: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
+def connect_trex(at: GeneratorEndpoint, sides: Sequence[Side]) -> TrexGenerator:
     """Return the TRex server at an endpoint, with its ports claimed. Raises TestbedError, with nothing left."""
     hops = dict[int, NextHop]()
     for port, side in zip(at.ports, sides, strict=False):

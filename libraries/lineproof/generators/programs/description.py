@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from ...command_values import WORD_IN_BRACES, GroupPattern
 from ...config import Config
 from ...errors import TestbedError
-from ..base import WORDS
+from ..base import checked_ability
 
 VALUES = {"program", "interface", "mac", "router_mac", "link_wait", "mtu", "own_mtu", "router", "peer", "control"}
 VALUES |= {"own", "far", "source", "destination", "source_port", "port", "size", "longest", "length"}
@@ -33,12 +33,6 @@ def _checked_names(command: str) -> str:
     if unknown := sorted(set(WORD_IN_BRACES.findall(command)) - VALUES):
         raise ValueError(f"'{{{unknown[0]}}}' stands for nothing; expected any of {', '.join(sorted(VALUES))}")
     return command
-
-
-def _checked_ability(name: str) -> str:
-    if name not in WORDS:
-        raise ValueError(f"'{name}' is no ability; expected any of {', '.join(WORDS)}")
-    return name
 
 
 Command = Annotated[str, Field(min_length=1), AfterValidator(_checked_names)]
@@ -95,7 +89,7 @@ class Description(Config):
     program: str
     needs: Mapping[str, str]
     version: Command
-    can: tuple[Annotated[str, AfterValidator(_checked_ability)], ...]
+    can: tuple[Annotated[str, AfterValidator(checked_ability)], ...]
     most_flows: int = 1
     sockets: bool = False
     fragments: bool = False

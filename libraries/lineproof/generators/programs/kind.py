@@ -11,7 +11,7 @@ from ...config import MacAddress
 from ...core.telemetry import Side
 from ...core.traffic.profiles import PAIRS
 from ...system.login import ENVIRONMENT, HostSettings, Secrets
-from ..base import Abilities, Generator
+from ..base import Abilities
 from ..site import GeneratorEndpoint, GeneratorSettings, Place
 from .description import Description
 from .driver import ProgramGenerator
@@ -35,7 +35,7 @@ class ProgramSettings(GeneratorSettings):
 
     description: ClassVar[Description]
 
-    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
+    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> ProgramGenerator:
         """Claim the ports that the testbed has made. Raises TestbedError, with nothing left."""
         return ProgramGenerator(self.description, endpoint, sides, endpoint.places, self.description.program)
 
@@ -84,7 +84,7 @@ class HostProgramSettings(ProgramSettings, HostSettings):
             places.append(Place(port.interface, port.namespace or "", port.router_mac or "", login, sudo))
         return places
 
-    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> Generator:
+    def connect(self, endpoint: GeneratorEndpoint, sides: Sequence[Side]) -> ProgramGenerator:
         """Claim the ports of the file. Raises TestbedError."""
         path, places = self.program or self.description.program, self._places(endpoint.secrets)
         return ProgramGenerator(self.description, endpoint, sides, places, path, self.link_wait)
