@@ -1,4 +1,4 @@
-"""The five sentences of the rule, the numbers of the goals, properties for every quantity, and several runs."""
+"""The five points of the rule, the numbers of the goals, properties for every quantity, and several runs."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def ruled(shares: Shares, *rows: tuple[float, ...] | tuple[Bounds, ...], forgive
         window = seen[-shares.most_trials :] if not shares.soak else seen[-shares.budget :]
         columns = list(zip(*window, strict=True))
         whole = [_sum(column, len(window)) for column in columns]
-        mended = [_sum(column, max(len(window), shares.budget)) for column in columns]
-        rule.add(seen[-1], whole, mended)
+        completed = [_sum(column, max(len(window), shares.budget)) for column in columns]
+        rule.add(seen[-1], whole, completed)
     return rule.ruling, len(seen)
 
 
@@ -111,7 +111,7 @@ def test_fail_after_so_many_bad_trials_in_a_row(shares: Shares, trials: int) -> 
     assert ruled(shares, (0.1,), forgiven=1.0) == (Ruling.FAIL, trials)
 
 
-def test_a_trial_that_no_rest_of_the_budget_can_mend_is_a_fail() -> None:
+def test_a_trial_that_no_rest_of_the_budget_can_bring_back_is_a_fail() -> None:
     assert ruled(STANDARD, (0.061,), (0.0,), forgiven=0.001) == (Ruling.FAIL, 1)
     assert ruled(STANDARD, (0.059,), (0.0,), forgiven=0.001)[0] is Ruling.PASS
 
@@ -381,8 +381,8 @@ def ruling_on(figures: list[Bounds]) -> Ruling:
     for number in range(1, len(figures) + 1):
         part = figures[:number]
         low, high = sum(one.low for one in part), sum(one.high for one in part)
-        whole, mended = (Bounds(low / trials, high / trials) for trials in (number, SHARES.budget))
-        if (ruling := rule.add([figures[number - 1]], [whole], [mended])) is not None:
+        whole, completed = (Bounds(low / trials, high / trials) for trials in (number, SHARES.budget))
+        if (ruling := rule.add([figures[number - 1]], [whole], [completed])) is not None:
             return ruling
     return Ruling.INCONCLUSIVE
 
@@ -400,7 +400,7 @@ def test_values_inside_the_intervals_never_have_the_opposite_ruling(figures: lis
 OF_RUNS = goal_named("standard")
 SLOW_RATE = "64b unidirectional ≥ 100 kpps"
 FEW, LITTLE, MUCH = 1e-4, 5e-4, 0.02
-"""Loss ratios of a trial that misses: one that is forgiven in all, one that some good trials mend, one that few do."""
+"""Loss ratios of a trial that misses: forgiven in all, made up for by some good trials, made up for by few."""
 
 
 def promise_of(runs: int = 1, budget: int = 60, sentence: str = SLOW_RATE) -> Promise:
@@ -517,7 +517,7 @@ def test_whoever_ends_the_run_in_each_bad_trial_gains_nothing() -> None:
     assert ruling_over(soak, [good] * 19 + [unended(good)]) is not Ruling.PASS, "it promises all of its time"
 
 
-def test_what_a_run_lost_beyond_what_is_forgiven_is_not_mended_by_others() -> None:
+def test_what_a_run_lost_beyond_what_is_forgiven_is_not_made_up_for_by_others() -> None:
     promise = promise_of(budget=12)
     doubtful = [made(0.0), *[made(MUCH, is_down=True)] * 11]
     assert ruling_over(promise, doubtful) is Ruling.INCONCLUSIVE

@@ -9,7 +9,7 @@
 5. The whole must agree: for a pass, all trials together lose no more than the goal forgives in all; for a fail, they
    miss the limit itself. If no rest of the budget can bring them back to what is forgiven, that alone is a fail.
 
-Of several runs the evidence is multiplied, each has a budget of its own, and sentence 5 is asked of each by itself and
+Of several runs the evidence is multiplied, each has a budget of its own, and point 5 is asked of each by itself and
 of all together. A goal of ``runs: 3`` decides when three have ended, each by its own evidence or budget.
 
 Wald, "Sequential tests of statistical hypotheses" (1945); the risk holds whenever one stops (Ville's inequality).
@@ -89,14 +89,14 @@ class Asking:
         keeps: Sequence[bool],
         whole_misses: Sequence[bool],
         is_forgiven: bool,
-        can_mend: bool,
+        can_be_forgiven: bool,
         length: float,
         answers: bool = True,
     ) -> None:
         """Add a trial. *keeps*: of each direction; *whole_misses*: whether all of a direction's trials together do.
 
-        *is_forgiven*: whether those of this run lose no more than is forgiven; *can_mend*: whether perfect further
-        trials would bring them there. *answers*: whether there may be an answer yet.
+        *is_forgiven*: whether those of this run lose no more than is forgiven; *can_be_forgiven*: whether
+        perfect further trials would bring them there. *answers*: whether there may be an answer yet.
         """
         shares = self.shares
         self.trials += 1
@@ -107,7 +107,7 @@ class Asking:
         self._is_forgiven = is_forgiven
         if self.answer is not None:
             return
-        self.is_hopeless = self.is_hopeless or not can_mend
+        self.is_hopeless = self.is_hopeless or not can_be_forgiven
         against = zip(self._against, whole_misses, strict=True)
         if not answers:
             return
@@ -170,13 +170,13 @@ class Rule:
         self,
         figures: Sequence[Bounds],
         whole: Sequence[Bounds],
-        mended: Sequence[Bounds],
+        completed: Sequence[Bounds],
         length: float = 1.0,
         of_all: Sequence[Bounds] = (),
     ) -> Ruling | None:
         """Add a trial and return the ruling, None while more trials are needed.
 
-        *whole*: of all trials of this run (in a soak: of its last window). *mended*: with perfect further trials.
+        *whole*: of all trials of this run (in a soak: of its last window). *completed*: with perfect further trials.
         *of_all*: of all runs together; empty: there is one. *length*: of the trial, in trials of the goal. Chance has
         more occasions in a long one, so less speaks against the router; noise from trial to trial does not shrink in
         it, so for the router it counts as one.
@@ -184,10 +184,10 @@ class Rule:
         limit, forgiven, of_all = self.limit, self.forgiven, of_all or whole
         answers = self.own is None
         if self.own is not None:
-            answers = self.own.add(figures, whole, mended, length) is not None and self.runs >= self.shares.runs
+            answers = self.own.add(figures, whole, completed, length) is not None and self.runs >= self.shares.runs
         # all runs together have no rest of a budget
         is_over = answers if self.own is not None else self.worse.trials + 1 >= self.shares.most_trials
-        bounded = [*mended, *of_all] if is_over else mended
+        bounded = [*completed, *of_all] if is_over else completed
         ends = (self.worse, limit.worse_end, 1.0), (self.better, limit.better_end, max(1.0, length))
         for asking, end, lasts in ends:
             asking.add(
