@@ -225,7 +225,7 @@ def own_delay(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 
 
 def overloaded(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
-    """Yield that a load beyond the promised one may have changed every frame: it fills queues that were empty."""
+    """Yield that a load beyond the promised one may have delayed every frame: it fills queues that were empty."""
     for row in trial.outcome.directions:
         most = conditions.load_pps * trial.seconds.low * (1 + conditions.resolution) + 1
         if row.offered > most:

@@ -169,7 +169,7 @@ class LatencyCount:
     any latency, and ``doubt`` says in words why it lacks some, or is coarse. ``mean``, ``maximum`` and ``minimum``
     (None: not reported) are the generator's own readings: TRex smooths the mean over the last second or two, and its
     maximum leaves out the first half second. ``elsewhere``: received at another port than ``rx_port``; the histogram
-    has them too.
+    has them too. ``duplicates``: as the generator reports them; ``copies`` is the number to judge by.
     """
 
     tx_port: Count

@@ -250,8 +250,9 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An outcome, and what the testbed did wrong in it. Loss is computed here, and nowhere else.
+    """An outcome, and what the testbed did wrong in it. Loss is computed here.
 
+    Changed and foreign frames are not in its counts: ``session.came_back`` and ``core.foreign`` take them off before.
     ``number`` counts from 1 within a sentence; warm-up trials are 0. ``seconds`` that frames were sent, at least and at
     most, by the testbed's clock. ``problems`` widen the bounds. ``run``: the earlier run that it is of; "": this one.
     """

@@ -170,7 +170,10 @@ class Recorder:
         return hear
 
     def highest_passed(self, requirement: Requirement) -> float | None:
-        """Return the highest load per port of the same traffic that passed in a trial of this run; None: none did."""
+        """Return the highest load per port of the same traffic that a trial of this run passed; None: none did.
+
+        It kept its limit, or, where nothing is judged, was clean and lost nothing.
+        """
         return self._passed.get(_traffic(requirement))
 
     def keep_texts(self, moment: str, texts: Mapping[str, str]) -> None:

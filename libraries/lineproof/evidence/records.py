@@ -90,7 +90,7 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def _first_misfit(error: ValidationError) -> str:
-    """Return what is wrong first, as ``trial.outcome.directions[0].lost: expected a whole number (got 'x')``."""
+    """Return the first thing that is wrong: ``trial.outcome.directions[0].lost: expected a whole number (got 'x')``."""
     first = error.errors(include_url=False)[0]
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")
     if first["type"].startswith("missing"):

@@ -55,7 +55,7 @@ class SentenceRow:
 
     @property
     def is_carried(self) -> bool:
-        """The threshold was offered and carried, which does not say how much more would be."""
+        """The threshold was offered and carried, which does not say how much more would be carried."""
         return self.record.verdict == "PASS" and self.record.requirement.quantity.threshold_is_load
 
     @cached_property
@@ -162,7 +162,7 @@ class SentenceRow:
         return Cell(got + beside, verdict_cell(self.record.counts_as).mark)
 
     def cells(self, heading: str, carries: str = "") -> dict[Column, Cell]:
-        """Return what every table of sentences shows. *carries*: in place of its own, as of two runs."""
+        """Return its cells in a table of sentences; the report has its own. *carries*: in place of this run's."""
         return {
             Column("promised", left=True): Cell(self.record.sentence),
             Column(heading, left=True): Cell(carries or self.carries),

@@ -217,7 +217,7 @@ class RouterConnection:
         return self.sides()
 
     def sides(self) -> tuple[Side, ...]:
-        """Return the testbed's sides, with the MAC addresses of the generator's ports, where connected."""
+        """Return the testbed's sides, with the MAC addresses of the generator's ports, if one is connected."""
         macs = {port.index: port.mac for port in self.generator.ports}
         facts = self.testbed.facts
         return tuple(

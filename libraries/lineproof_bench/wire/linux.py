@@ -228,7 +228,7 @@ class FrameCapture:
         self._receivers = [Receiver(*self._place, _ROOM)]
 
     def look(self) -> None:
-        """Let another socket take over if it is time. The one before goes on: no frame is missed meanwhile."""
+        """Open a further socket when the newest has received enough; the former one keeps receiving."""
         self._seen += self._receivers[-1].new()[0]
         if self._seen >= max(self._limit, _ENOUGH):
             self._keep(1)
