@@ -170,10 +170,7 @@ class Recorder:
         return hear
 
     def highest_passed(self, requirement: Requirement) -> float | None:
-        """Return the highest load per port of the same traffic that a trial of this run passed; None: none did.
-
-        It kept its limit, or, where nothing is judged, was clean and lost nothing.
-        """
+        """Return the highest load per port at which a trial of its traffic kept its limit, or unjudged lost nothing."""
         return self._passed.get(_traffic(requirement))
 
     def keep_texts(self, moment: str, texts: Mapping[str, str]) -> None:
