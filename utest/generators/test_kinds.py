@@ -16,7 +16,7 @@ import pytest
 
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.evidence.inputs import input_files
-from lineproof.generators.base import Abilities, Generator, Method
+from lineproof.generators.base import Generator, Method
 from lineproof.generators.kinds import DEFAULT, generator_kind, known_kinds, refusal
 from lineproof.generators.site import connect_trex
 from lineproof.project import Project
@@ -119,11 +119,6 @@ def test_every_kind_makes_a_whole_generator(name: str) -> None:
             assert own is not asked, f"{made.__name__} has no '{method}'"
             if callable(asked):
                 assert [*signature(own).parameters] == [*signature(asked).parameters], f"{made.__name__}.{method}"
-
-
-def test_an_unknown_ability_is_refused() -> None:
-    with pytest.raises(ValueError, match="'burst' is no ability; did you mean 'bursts'"):
-        Abilities(frozenset({"burst"}))
 
 
 @cache

@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Protocol
 
-from ..config import did_you_mean
+from ..command_values import instead_of
 from ..core.foreign import Heard
 from ..core.json_types import Names
 from ..core.step_down import StepDown
@@ -148,14 +148,6 @@ WORDS = {
 """Words for what a generator without the ability does, after its name."""
 
 
-def checked_ability(name: str) -> str:
-    """Return *name*, one of :data:`WORDS`. Raises ValueError, with what is meant."""
-    if name not in WORDS:
-        meant = did_you_mean(name, WORDS).rstrip() or f"expected any of {', '.join(WORDS)}"
-        raise ValueError(f"'{name}' is no ability; {meant}")
-    return name
-
-
 class Method(Enum):
     """Methods of keywords beyond a sentence: its words, and the ability that it needs."""
 
@@ -184,8 +176,8 @@ class Abilities:
     fragments: bool = False
 
     def __post_init__(self) -> None:
-        for name in self.can:
-            checked_ability(name)
+        for name in sorted(self.can - WORDS.keys()):
+            raise ValueError(f"'{name}' is no ability; {instead_of(name, WORDS)}")
 
     def lacks(self, profile: Profile, bidirectional: bool, pairs: int = 1, *more: str) -> tuple[str, ...]:
         """Return the abilities that this traffic needs, or that are in *more*, and that are not there."""

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from ...command_values import WORD_IN_BRACES, GroupPattern
 from ...config import Config
 from ...errors import TestbedError
-from ..base import checked_ability
+from ..base import Abilities
 
 VALUES = {"program", "interface", "mac", "router_mac", "link_wait", "mtu", "own_mtu", "router", "peer", "control"}
 VALUES |= {"own", "far", "source", "destination", "source_port", "port", "size", "longest", "length"}
@@ -89,7 +89,7 @@ class Description(Config):
     program: str
     needs: Mapping[str, str]
     version: Command
-    can: tuple[Annotated[str, AfterValidator(checked_ability)], ...]
+    can: Annotated[tuple[str, ...], AfterValidator(lambda can: Abilities(frozenset(can)) and can)]
     most_flows: int = 1
     sockets: bool = False
     fragments: bool = False
