@@ -172,7 +172,9 @@ class ScriptedBench:
         if self.readings >= self.more.get("silent", 99):
             raise TestbedError("no answer")
         causes = (Cause(Stage.ARRIVING, "rx-miss", "eth1", self.lost),) if self.more.get("drops") else ()
-        after, counted = self.readings > 0, self.more.get("counted", 1.0)
+        # these rise by as much until each reading
+        causes += tuple(replace(cause, count=self.readings * cause.count) for cause in self.more.get("causes", ()))
+        counted = self.more.get("counted", 1.0)
         nodes = (
             NodeRuntime(f"vpp_wk_{worker}", name, state, 10_000, 1_000_000, 0, clocks, 100)
             for worker, cycles in enumerate(self.trial.cycles)
@@ -186,6 +188,6 @@ class ScriptedBench:
             },
             runtime=tuple(nodes) if self.trial.cycles[0] else (),
             since_clear=self.waited + self.trial.covered,
-            causes=(*causes, *self.more.get("causes", ())) if after else causes,
-            pauses=self.more.get("pauses", {}) if after else {},
+            causes=causes,
+            pauses={name: self.readings * count for name, count in self.more.get("pauses", {}).items()},
         )
