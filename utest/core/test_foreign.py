@@ -89,6 +89,21 @@ def test_the_budget_covers_any_period_that_was_seen(period: float, idle: float, 
     assert came(begin, begin + seconds) <= seen.budget(1, seconds)
 
 
+@given(st.integers(0, 10**7), st.integers(0, 10**6), st.floats(0, 10**7), st.integers(0, 24), st.floats(0, 1))
+def test_hellos_between_trials_are_no_late_frames_and_no_more_hide_than_came(
+    lost: int, forwarded: int, groups: float, hellos: int, pause: float
+) -> None:
+    late, row = LateFrames(), DirectionCount(0, 1, lost + forwarded, lost + forwarded, forwarded)
+    foreign = ForeignFrames({1: 9}, 4.0)
+    counters = {"before": {"0.opackets": 5, "1.ipackets": 5 + hellos}, "after": {"0.opackets": 5, "1.ipackets": 5}}
+    readings = {"card.1.rx_multicast_packets": groups}
+    for number in range(3):
+        outcome = Outcome(Load(1e6), 1.0, 1.0, (1 + pause) * number, (row,), readings=readings, counters=counters)
+        (shown,) = late.taken_off(foreign.with_budgets(outcome), foreign, 1.0).directions
+        assert shown.foreign <= shown.forwarded
+    assert not (late.come and lost + forwarded > 100_000)
+
+
 class LateRouter:
     """Trials of 1 s with 10,000 frames, 1,000 of which come *hold* s late; *probed*: as lost probe frames show."""
 

@@ -16,8 +16,14 @@ from .telemetry import Telemetry, risen
 from .traffic.ip_header import ip_header
 from .trial import DRAIN, LATE, DirectionCount, Fault, Outcome, Problem, Trial
 
-IDLE_SECONDS = 4.0
-"""How long nothing is sent, in s of the testbed's clock: two of spanning tree's hellos (IEEE 802.1D: 2 s)."""
+HELLO_SECONDS = 2.0
+"""The time between two of spanning tree's hellos (IEEE 802.1D): frames of as long may come at once."""
+
+Ports = tuple[int, int]
+"""Sending and receiving port of a direction."""
+
+IDLE_SECONDS = 2 * HELLO_SECONDS
+"""How long nothing is sent, in s of the testbed's clock."""
 
 RECEIVED_AROUND = "received_around."
 """Readings of a trial: frames that a port received while its card's own counters grew, which are read outside."""
@@ -86,9 +92,19 @@ class ForeignFrames:
         received = self.received.get(port, 0)
         return math.floor((received + 1) / self.seconds * seconds) + 1 if received else 0
 
-    def most(self, port: int, seconds: float) -> float:
-        """Return the most such frames that are no doubt at *port* in so many *seconds*."""
-        return max(self.budget(port, seconds), FEW_FOREIGN * seconds)
+    def most(self, row: DirectionCount, seconds: float) -> float:
+        """Return the most such frames that are no doubt at the receiving port of *row* in so many *seconds*.
+
+        Those of a hello come at once; where few frames are offered, only as many as readings may differ by.
+        """
+        at_once = min(FEW_FOREIGN * HELLO_SECONDS, SLACK_RATIO * row.offered)
+        return max(self.budget(row.rx_port, seconds + HELLO_SECONDS), FEW_FOREIGN * seconds + at_once)
+
+    def heard_again(self, heard: Mapping[int, Heard]) -> ForeignFrames:
+        """Return these with what came in another IDLE_SECONDS, the more of both."""
+        again = ForeignFrames.of(heard)
+        received = {port: max(count, self.received.get(port, 0)) for port, count in again.received.items()}
+        return replace(again, received=received, overcounting=self.overcounting | again.overcounting)
 
     def with_budgets(self, outcome: Outcome) -> Outcome:
         """Return *outcome* with the budget of each direction, for the s in which its frames were counted.
@@ -99,8 +115,9 @@ class ForeignFrames:
         seconds = max(outcome.duration, outcome.elapsed + readings.get("elapsed_uncertainty", 0.0))
         seconds += readings.get("drain", 0.0)
         rows = tuple(
-            replace(row, foreign=max(self._group_frames(row, readings), self.budget(row.rx_port, seconds)))
+            replace(row, foreign=min(row.forwarded, max(self._group_frames(row, readings), most)))
             for row in outcome.directions
+            for most in [self.budget(row.rx_port, seconds)]
         )
         return replace(outcome, directions=rows)
 
@@ -147,11 +164,13 @@ class LateFrames:
             spent = last.elapsed + last.readings.get("drain", 0.0)
             seconds = max(0.0, clock_speed * (outcome.started - last.started) - spent)
             for row in outcome.directions:
-                if (came := _came_between(last, outcome, row)) > foreign.most(row.rx_port, seconds):
+                if (came := _came_between(last, outcome, row)) > foreign.most(row, seconds):
                     self.come, self.missing[row.rx_port] = True, max(0, self.missing[row.rx_port] - came)
         rows = outcome.directions
         if self.come:
-            rows = tuple(replace(row, foreign=row.foreign + self.missing[row.rx_port]) for row in rows)
+            rows = tuple(
+                replace(row, foreign=min(row.forwarded, row.foreign + self.missing[row.rx_port])) for row in rows
+            )
         self.missing.update({row.rx_port: row.lost for row in rows})
         return replace(outcome, directions=rows)
 
@@ -167,17 +186,27 @@ class LateFrames:
         rows = ((row.lost, lost.get((row.tx_port, row.rx_port), 2 * row.lost)) for row in outcome.directions)
         return any(probes > frames for frames, probes in rows)
 
-    def looked_for(self, outcome: Outcome, heard: Mapping[int, Heard], foreign: ForeignFrames) -> Outcome:
-        """Return *outcome* with the late frames among those *heard* until LATEST. Later ones are not looked for."""
-        problems, readings = list(outcome.problems), dict(outcome.readings)
-        self.come = False
+    def among(self, outcome: Outcome, heard: Mapping[int, Heard], foreign: ForeignFrames) -> dict[Ports, int]:
+        """Return the late frames among those *heard* until LATEST, by direction, where more came than *foreign* ones.
+
+        Later ones are not looked for.
+        """
+        late = dict[Ports, int]()
         for row in outcome.directions:
             last = outcome.counters.get("after", {}).get(f"{row.rx_port}.ipackets")
-            late = min(heard[row.rx_port].since(last), self.missing[row.rx_port])
-            if late > foreign.most(row.rx_port, LATEST - DRAIN):
-                self.come, readings[f"{LATE}{row.rx_port}"] = True, float(late)
-                detail = f"{late:,} came to port {row.rx_port} more than {DRAIN:g} s after the last one was sent"
-                problems.append(Problem(Fault.LATE, detail, 0, ((row.tx_port, row.rx_port),)))
+            came = min(heard[row.rx_port].since(last), self.missing[row.rx_port])
+            if came > foreign.most(row, LATEST - DRAIN):
+                late[row.tx_port, row.rx_port] = came
+        return late
+
+    def looked_for(self, outcome: Outcome, heard: Mapping[int, Heard], foreign: ForeignFrames) -> Outcome:
+        """Return *outcome* with the late frames among those *heard*."""
+        problems, readings, late = list(outcome.problems), dict(outcome.readings), self.among(outcome, heard, foreign)
+        for ports, frames in late.items():
+            readings[f"{LATE}{ports[1]}"] = float(frames)
+            detail = f"{frames:,} came to port {ports[1]} more than {DRAIN:g} s after the last one was sent"
+            problems.append(Problem(Fault.LATE, detail, 0, (ports,)))
+        self.come = bool(late)
         self.missing.clear()
         self._last = None
         return replace(outcome, problems=tuple(problems), readings=readings)

@@ -13,7 +13,7 @@ from typing import Protocol
 from ..core.counter_names import pause_seconds
 from ..core.deciding import KEEPS, Decision, Standing, TrialConditions, ask, decide
 from ..core.doubts import OwnPart
-from ..core.foreign import SLACK_FRAMES, SLACK_RATIO, copied_frames
+from ..core.foreign import SLACK_FRAMES, SLACK_RATIO, Ports, copied_frames
 from ..core.ledger import Ledger, ledger_without_router, lost_at_router, make_ledger
 from ..core.phrases import rate_figures
 from ..core.quantity import Promise, Reason, Requirement, TrafficWords
@@ -370,9 +370,6 @@ def _unread(trial: Trial) -> str:
 
 
 # -- doubts that are known only after the trials, and ledgers of lost frames
-
-Ports = tuple[int, int]
-"""Sending and receiving port of a direction."""
 
 
 def ports_of(trials: Sequence[Trial]) -> list[Ports]:

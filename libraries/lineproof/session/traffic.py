@@ -223,7 +223,11 @@ class SentTraffic:
         outcome = self._late.taken_off(outcome, self.foreign, self.testbed.facts.clock_speed)
         if not self._late.may_follow(outcome):
             return outcome
-        return self._late.looked_for(outcome, self.listen(LATEST - DRAIN), self.foreign)
+        heard = self.listen(LATEST - DRAIN)
+        if self._late.among(outcome, heard, self.foreign):
+            # what comes still later is of other origin, and as many of the same may be among these
+            self.foreign = self.foreign.heard_again(self.listen(IDLE_SECONDS))
+        return self._late.looked_for(outcome, heard, self.foreign)
 
     def _prepare_alone(self) -> None:
         """Put the streams on the ports without probe frames, whose rate does not change with the load."""
