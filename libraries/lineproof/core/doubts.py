@@ -144,7 +144,7 @@ def copies(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         if probes is not None and probes.copies > 0 and probes.sent > 0:
             share = highest_share(min(probes.copies, probes.sent), probes.sent)
             detail = f"{name(row)}: {probes.copies:,} of {probes.sent:,} probe frames"
-            yield Problem(Fault.COPIES, detail, share * row.offered, ports(row))
+            yield Problem(Fault.COPIES, detail, min(row.came_back, share * row.offered), ports(row))
 
 
 def lost_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
@@ -157,7 +157,9 @@ def lost_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         # more of them than of all frames, beyond what a sample may show
         if probes.lost > row.lost or 1 - highest_share(probes.sent - lost, probes.sent, SELDOM) > row.loss_ratio:
             detail = f"{name(row)}: {probes.lost:,} of {probes.sent:,} probe frames, {row.lost:,} frames in all"
-            yield Problem(Fault.LOST_PROBES, detail, highest_share(lost, probes.sent) * row.offered, ports(row))
+            # those that are missing anyway hide nothing
+            hidden = max(0.0, highest_share(lost, probes.sent) * row.offered - row.lost)
+            yield Problem(Fault.LOST_PROBES, detail, hidden, ports(row))
 
 
 def spared_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
