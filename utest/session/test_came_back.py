@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.bounds import Bounds
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
-from lineproof.core.trial import DirectionCount, Fault, Load, Outcome
+from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from lineproof.generators.base import Direction, GeneratorPort, Probe, directions_of
 from lineproof.generators.streams import profile_streams
-from lineproof.session.came_back import ADDRESSES, COPIES, HEADER, TAGS, Content, with_content
+from lineproof.session.came_back import ADDRESSES, COPIES, HEADER, TAGS, Content, surely_changed, with_content
 from support.catalogue import CATALOGUE
 
 SENDER, RECEIVER, ROUTER = "02:00:00:00:00:01", "02:00:00:00:00:02", bytes.fromhex("020000000099")
@@ -165,12 +166,35 @@ def test_frames_that_are_none_that_was_sent_are_not_forwarded() -> None:
     compared = content("64b")
     frames = [forwarded(frame) for frame in sent_forth(compared, 100)]
     frames[::10] = map(LIES["payload"][0], frames[::10])
-    found = with_content(outcome(ROW, tuple(frames)), compared, {})
+    found = with_content(outcome(replace(ROW, forwarded=400), tuple(frames)), compared, {})
     (row,), (problem,) = found.directions, found.problems
-    # of a sample with a tenth of them
-    assert (row.forwarded, row.changed, row.received, row.lost) == (945, 55, 1000, 55)
-    assert problem.fault is Fault.CHANGED and problem.frames is not None and 90 < problem.frames < 170
-    assert found.readings["examined.1"] == 100
+    # the others may be of a burst of changed ones, and of those that came no more can have changed
+    assert (row.forwarded, row.changed, row.received, row.lost) == (390, 10, 400, 610)
+    assert problem.fault is Fault.CHANGED and problem.frames is not None and 40 < problem.frames < 60
+    assert (found.readings["examined.1"], found.readings["seen_changed.1"]) == (100, 10)
+
+
+@pytest.mark.parametrize(
+    ("seen", "least", "most"),
+    # 5 % all the time; a burst at the end of one trial; the end of the only one
+    [([50] * 8, 270_000, 400_000), ([0] * 20 + [1000] + [0] * 12, 1000, 2000), ([1000], 40_000, 50_000)],
+)
+def test_changed_frames_are_a_share_of_the_time_only_as_several_trials_show(
+    seen: list[int], least: int, most: int
+) -> None:
+    rows = [DirectionCount(0, 1, 10**6, 10**6, 10**6 - changed, changed=changed) for changed in seen]
+    readings = [{"examined.1": 1000.0, **({"seen_changed.1": count} if count else {})} for count in seen]
+    outcomes = [
+        Outcome(Load(1e6), 1.0, 1.0, 0.0, (row,), readings=shown) for row, shown in zip(rows, readings, strict=True)
+    ]
+    problem = Problem(Fault.CHANGED, "", 900_000, ((0, 1),))
+    trials = [Trial(at, outcome, (problem,), Bounds(1.0, 1.0)) for at, outcome in enumerate(outcomes, 1)]
+    shown = surely_changed(trials)
+    changed = [trial.outcome.directions[0].changed for trial in shown]
+    assert least <= sum(changed) <= most and list(map(bool, changed)) == list(map(bool, seen))
+    # the other end stays where it was
+    ends = [[trial.lost_frames(trial.outcome.directions[0]).high for trial in ones] for ones in (trials, shown)]
+    assert ends[0] == ends[1]
 
 
 def test_what_slow_traffic_showed_holds_for_each_trial() -> None:

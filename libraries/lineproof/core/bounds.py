@@ -105,6 +105,18 @@ def highest_share(k: int, n: int, error: float = 0.05) -> float:
     return high
 
 
+def least_mean(shares: Sequence[float], error: float = 0.05) -> float:
+    """Return the least mean of a quantity from 0 to 1 of which *shares* are a sample, wrong with about that *error*.
+
+    As often as the *k* largest were seen, it is at least as large as the smallest of these. Other bounds of a mean are
+    next to 0 where all of the sample is alike, and small.
+    """
+    count, falling = len(shares), sorted(shares, reverse=True)
+    # of thousands, some ranks are enough
+    ranks = range(1, count + 1, 1 + count // 100)
+    return max((falling[k - 1] * (1 - highest_share(count - k, count, error)) for k in ranks), default=0.0)
+
+
 @lru_cache(maxsize=4096)
 def ranks(n: int, share: float, low_error: float, high_error: float) -> tuple[int, int]:
     """Return the ranks (1 to *n*; n + 1: none) of the sorted samples that bound the quantile *share*.

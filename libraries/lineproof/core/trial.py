@@ -221,9 +221,9 @@ HOST_COUNTS = "host_counts"
 """The reading of a trial whose frames no generator counted by itself: 1 where the counts of the host that sends and
 receives stand alone, 0 where a switch counted the same. A trial without this reading was counted by its generator."""
 
-EXAMINED, EXAMINED_SLOWLY = "examined.", "examined_slowly."
+EXAMINED, EXAMINED_SLOWLY, SEEN_CHANGED = "examined.", "examined_slowly.", "seen_changed."
 """Readings of a trial: frames that came back and were compared with those that were sent, by receiving port; of the
-trial itself, or of slow traffic before."""
+trial itself, or of slow traffic before; those of the trial itself that had changed."""
 
 POWER, IDLE_POWER = "power_watts", "idle_power_watts"
 UNCERTAINTY = "power_uncertainty_watts"

@@ -11,16 +11,17 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 
-from ..core.bounds import highest_share
+from ..core.bounds import highest_share, least_mean
 from ..core.doubts import name, ports
+from ..core.foreign import Ports
 from ..core.traffic.ip_header import IpHeaderPosition, ip_header, ipv4_checksum
 from ..core.traffic.profiles import LABEL, TAG, AddressRange, Profile
-from ..core.trial import EXAMINED, EXAMINED_SLOWLY, DirectionCount, Fault, Outcome, Problem
+from ..core.trial import EXAMINED, EXAMINED_SLOWLY, SEEN_CHANGED, DirectionCount, Fault, Outcome, Problem, Trial
 from ..errors import TestbedError
 from ..generators.base import Direction, GeneratorPort, Probe
 from ..generators.streams import PROBE_PAYLOAD, Stream, profile_streams, sizes_sent
@@ -257,13 +258,13 @@ def with_content(outcome: Outcome, content: Content | None, slow: Mapping[int, t
             readings[f"{EXAMINED}{row.rx_port}"] = looked_at
             # which of two alike frames came late is not known, and others may be the testbed's: both may only hide
             certain = wrong.total() - wrong[COPIES] - wrong[OTHER]
-            least = 1 - highest_share(looked_at - certain, looked_at)
-            changed = max(changed, min(max(certain, math.floor(least * row.received)), row.forwarded))
+            readings |= {f"{SEEN_CHANGED}{row.rx_port}": certain} if certain else {}
+            changed = max(changed, min(certain, row.forwarded))
         if wrong := +wrong:
             kinds = ", ".join(f"{count} {word}" for word, count in wrong.most_common())
             detail = f"{name(row)}: of {looked_at} captured frames {kinds}"
             share = highest_share(min(wrong.total(), looked_at), looked_at)
-            problems.append(Problem(Fault.CHANGED, detail, max(0.0, share * row.offered - changed), ports(row)))
+            problems.append(Problem(Fault.CHANGED, detail, max(0.0, share * row.received - changed), ports(row)))
         rows.append(replace(row, forwarded=row.forwarded - changed, changed=changed))
     # a soak keeps thousands of trials
     return replace(outcome, directions=tuple(rows), problems=tuple(problems), readings=readings, frames={})
@@ -282,6 +283,62 @@ def _by_bytes(row: DirectionCount, content: Content) -> tuple[int, list[Problem]
     least = math.ceil(short / max(1, largest - SHORTEST))
     detail = f"{name(row)}: {row.forwarded} frames have {row.forwarded_bytes} bytes, {short} fewer than they may have"
     return least, [Problem(Fault.CHANGED, detail, min(row.forwarded, short) - least, ports(row))]
+
+
+def surely_changed(trials: Sequence[Trial]) -> list[Trial]:
+    """Return *trials* with the changed frames that their captured ones show together, where each was seen to have some.
+
+    Captured frames are neighbours, and may be of a rare burst: only the ends of several trials are a sample of time.
+    """
+    shares = defaultdict[int, list[float]](list)
+    for trial in trials:
+        readings = trial.outcome.readings
+        for row in trial.outcome.directions:
+            if looked_at := readings.get(f"{EXAMINED}{row.rx_port}", 0):
+                shares[row.rx_port].append(readings.get(f"{SEEN_CHANGED}{row.rx_port}", 0) / looked_at)
+    least = {port: least_mean(of_port) for port, of_port in shares.items() if any(of_port)}
+
+    def shown(trial: Trial) -> Trial:
+        rows, problems = list[DirectionCount](), trial.problems
+        for row in trial.outcome.directions:
+            is_seen = f"{SEEN_CHANGED}{row.rx_port}" in trial.outcome.readings
+            more = max(0, math.floor(least[row.rx_port] * row.received) - row.changed) if is_seen else 0
+            rows.append(replace(row, forwarded=row.forwarded - more, changed=row.changed + more))
+            # those that surely changed hide no more
+            problems = tuple(
+                replace(item, frames=max(0.0, item.most_frames - more))
+                if item.fault is Fault.CHANGED and item.concerns(row)
+                else item
+                for item in problems
+            )
+        return replace(trial, outcome=replace(trial.outcome, directions=tuple(rows)), problems=problems)
+
+    return [shown(trial) for trial in trials] if least else list(trials)
+
+
+def changed_shares(trials: Sequence[Trial]) -> dict[Ports, tuple[float, str]]:
+    """Return by direction the largest share of the received frames that may have changed, and that in words."""
+    shares: dict[Ports, tuple[float, str]] = {}
+    for trial in trials:
+        for row in trial.outcome.directions:
+            (direction,) = ports(row)
+            for problem in trial.problems:
+                if problem.fault is Fault.CHANGED and problem.concerns(row) and row.received:
+                    share = min(1.0, (problem.most_frames + row.changed) / row.received)
+                    detail = f"{problem.detail} (in trial {trial.number})"
+                    shares[direction] = max(shares.get(direction, (0.0, "")), (share, detail))
+    return shares
+
+
+def not_looked_at(trial: Trial, shares: Mapping[Ports, tuple[float, str]]) -> Iterator[Problem]:
+    """Yield that as many frames of *trial* may have changed as in one whose frames were looked at."""
+    known = {direction for item in trial.problems if item.fault is Fault.CHANGED for direction in item.directions}
+    for row in trial.outcome.directions:
+        (direction,) = ports(row)
+        if direction in shares and direction not in known and f"{EXAMINED}{row.rx_port}" not in trial.outcome.readings:
+            share, detail = shares[direction]
+            detail += "; those of others were not looked at"
+            yield Problem(Fault.CHANGED, detail, share * row.received, (direction,))
 
 
 class SeenFrames:

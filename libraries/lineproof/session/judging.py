@@ -22,10 +22,11 @@ from ..core.step_down import StepDown
 from ..core.telemetry import Stage, Telemetry
 from ..core.traffic.frame_kinds import kinds_of
 from ..core.traffic.profiles import Profile
-from ..core.trial import EXAMINED, POWER, Fault, Load, Measure, Problem, Tolerance, Trial, counted_trials
+from ..core.trial import POWER, Fault, Load, Measure, Problem, Tolerance, Trial, counted_trials
 from ..core.verdict import Verdict, deviations_of_verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..units import counted
+from .came_back import changed_shares, not_looked_at, surely_changed
 from .plan import Plan
 from .router_watch import RouterRestarted
 
@@ -339,11 +340,11 @@ class _Sentence:
         self, problems: Sequence[Problem], ledgers: Sequence[Ledger], of_all: Sequence[Problem] = ()
     ) -> tuple[Trial, ...]:
         """Return all trials with *problems* in those of this run, those that *ledgers* show, and those *of_all*."""
-        trials = (*self.earlier, *self.trials)
+        trials = surely_changed((*self.earlier, *self.trials))
         of_spans = list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk))
         of_looks = changed_shares(trials)
         if not self.promise.quantity.doubts or not (problems or of_all or of_spans or of_looks):
-            return trials
+            return tuple(trials)
 
         def known(trial: Trial) -> Trial:
             own = [*problems] if not trial.run else []
@@ -432,30 +433,6 @@ def damaged_frames(
             detail = "frames that arrived damaged, by the router's own count of CRC errors"
             detail += f": {name} {'began anew' if count is None else count}; change the cable or modules"
             yield Problem(Fault.DAMAGED, detail, count, (ports,))
-
-
-def changed_shares(trials: Sequence[Trial]) -> dict[Ports, tuple[float, str]]:
-    """Return by direction the largest share of frames that may have changed in a trial, and that in words."""
-    shares: dict[Ports, tuple[float, str]] = {}
-    for trial in trials:
-        for row in trial.outcome.directions:
-            for problem in trial.problems:
-                ports = row.tx_port, row.rx_port
-                if problem.fault is Fault.CHANGED and problem.concerns(row) and row.offered:
-                    share = min(1.0, (problem.most_frames + row.changed) / row.offered)
-                    detail = f"{problem.detail} (in trial {trial.number})"
-                    shares[ports] = max(shares.get(ports, (0.0, "")), (share, detail))
-    return shares
-
-
-def not_looked_at(trial: Trial, shares: Mapping[Ports, tuple[float, str]]) -> Iterator[Problem]:
-    """Yield that as many frames of *trial* may have changed as in one whose frames were looked at."""
-    known = {ports for item in trial.problems if item.fault is Fault.CHANGED for ports in item.directions}
-    for row in trial.outcome.directions:
-        ports = row.tx_port, row.rx_port
-        if ports in shares and ports not in known and f"{EXAMINED}{row.rx_port}" not in trial.outcome.readings:
-            share, detail = shares[ports]
-            yield Problem(Fault.CHANGED, f"{detail}; those of others were not looked at", share * row.offered, (ports,))
 
 
 def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> Iterator[tuple[range, Problem]]:
