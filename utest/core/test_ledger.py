@@ -230,15 +230,19 @@ class CountingRouter:
         return reading((90 * self.readings, 0), (0, 90 * self.readings), missed(self._rise * self.readings))
 
 
-def keep(router: CountingRouter, outcomes: str, settle: Callable[[], None] | None = None) -> tuple[Ledger, ...]:
+def keep(
+    router: CountingRouter, outcomes: str, settle: Callable[[], None] | None = None, unread: str = ""
+) -> tuple[Ledger, ...]:
     """Trials that lose 10 of 100 frames (``b``) or none (``g``), between which the book may read."""
-    book = Bookkeeper(router, reading(), INTERFACES, settle)
+    book = Bookkeeper(router, reading(), INTERFACES, settle, unread)
     asked = Asked(promised("64b 1-flow ≥ 1 Mpps"))
     for number, kind in enumerate(outcomes, 1):
         book.account()
         one = trial((100, 90 if kind == "b" else 100), number=number)
         book.add_trial(one, asked.add(one))
     book.account(router("after"))
+    # each trial is between two readings
+    assert [one.number for span, _, _ in book.spans for one in span] == list(range(1, len(outcomes) + 1))
     return tuple(book.ledgers)
 
 
@@ -250,6 +254,7 @@ def test_the_router_is_read_only_after_bad_trials_and_once_at_the_end() -> None:
     for outcomes, ledgers in (("b" * 40, MAX_LEDGERS), ("ggg", 0)):
         router = CountingRouter()
         assert len(keep(router, outcomes)) == ledgers and router.readings == ledgers + 1
+    assert len(keep(CountingRouter(), "gbb", unread="not counted")) == 2
 
 
 @pytest.mark.parametrize(("rise", "readings", "waits"), [(10, 1, 0), (200, 2, 1)])

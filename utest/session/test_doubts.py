@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
-from itertools import count
+from collections.abc import Mapping
+from itertools import accumulate
+from itertools import count as counting
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lineproof.core.deciding import OPEN, shown_by
 from lineproof.core.doubts import OwnPart
 from lineproof.core.ledger import DirectionAccount, Ledger
 from lineproof.core.rule import Ruling
@@ -15,7 +20,11 @@ from lineproof.core.telemetry import Cause, Role, Side, Stage, Telemetry
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, read_trial
 from lineproof.errors import TestbedError
 from lineproof.project import Project
-from lineproof.session.judging import damaged_frames, lost_after_router
+from lineproof.session.judging import (
+    damaged_frames,
+    lost_after_router,
+    with_shared,
+)
 from lineproof.session.links import ipv6_sides
 from lineproof.session.plan import Plan
 from lineproof.session.session import Session
@@ -51,15 +60,51 @@ def test_frames_that_arrived_damaged_are_known_by_every_systems_name(name: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("of", "ruling"), [("damaged cable", Ruling.INCONCLUSIVE), ("router", Ruling.FAIL)])
-def test_a_cable_that_damages_frames_makes_no_fail(tmp_path: Path, of: str, ruling: Ruling) -> None:
+@pytest.mark.parametrize(
+    ("shares", "ruling"),
+    [
+        ({"damaged cable": 0.01}, Ruling.INCONCLUSIVE),
+        ({"router": 0.01}, Ruling.FAIL),
+        # of each trial's lost frames the cable cost so many, and not those of all trials
+        ({"router": 0.003, "damaged cable": 0.002}, Ruling.FAIL),
+    ],
+)
+def test_a_cable_that_damages_frames_explains_these(
+    tmp_path: Path, shares: Mapping[str, float], ruling: Ruling
+) -> None:
     with opened(tmp_path) as session:
         session.traffic.check_reachability()
-        session.cause_fault(parse_fault("one-way loss", start=0, port=0, share=0.01, of=of))
+        for of, share in shares.items():
+            session.cause_fault(parse_fault("one-way loss", start=0, port=0, share=share, of=of))
         found = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")
     assert found.ruling is ruling, found.message
     faults = {problem.fault for trial in found.trials for problem in trial.problems}
-    assert (Fault.DAMAGED in faults) is (of == "damaged cable")
+    assert (Fault.DAMAGED in faults) is ("damaged cable" in shares)
+
+
+LOST = st.lists(st.integers(0, 2000), min_size=1, max_size=6)
+
+
+@given(LOST, st.integers(0, 9000), st.sampled_from([Fault.DAMAGED, Fault.COPIES]), st.sampled_from([0.5, 0.9]))
+def test_what_was_counted_once_for_several_trials_is_charged_once(
+    lost: list[int], count: int, fault: Fault, limit: float
+) -> None:
+    requirement = PLAN.requirement(f"64b unidirectional loses ≤ {limit}% at 100 kpps")
+    promise = requirement.promise(PLAN.goal, Load(100_000), 10e9)
+    rows = [DirectionCount(0, 1, 100_000, 100_000, 100_000 - frames) for frames in lost]
+    outcomes = [Outcome(Load(100_000), 1.0, 1.0, 0.0, (row,)) for row in rows]
+    made = [read_trial(at, outcome, Tolerance(), 20) for at, outcome in enumerate(outcomes, 1)]
+    charged = with_shared(made, range(1, 99), Problem(fault, "", count, ((0, 1),)), promise)
+    parts = [sum(problem.most_frames for problem in trial.problems) for trial in charged]
+    room = [row.offered if fault.may_cost else row.came_back for row in rows]
+    assert sum(parts) == min(count, sum(room)) and all(part <= most for part, most in zip(parts, room, strict=True))
+    # as many trials as can be move over the limit
+    most = int(1000 * limit)
+    needs = sorted(
+        frames - most if fault.may_cost else most + 1 - frames for frames in lost if (frames > most) is fault.may_cost
+    )
+    moved = [shown_by(trial, promise) == OPEN for trial in charged]
+    assert sum(moved) == sum(total <= count for total in accumulate(needs))
 
 
 @pytest.mark.slow
@@ -109,7 +154,7 @@ def test_only_missing_frames_of_the_trials_can_be_lost_after_the_router(
 def test_traffic_stops_when_a_command_of_the_router_fails(
     session: Session, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rehearsed, calls = getattr(session.router.driver, command), count()
+    rehearsed, calls = getattr(session.router.driver, command), counting()
 
     def failing(*arguments: object) -> object:
         if next(calls):

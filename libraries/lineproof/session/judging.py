@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
+from operator import itemgetter
 from typing import Protocol
 
 from ..core.counter_names import pause_seconds
@@ -62,10 +65,6 @@ Listener = Callable[[EndedTrial | Reading | StepDown], None]
 
 def nobody(event: EndedTrial | Reading | StepDown) -> None:
     """Hear nothing."""
-
-
-MOST_ROUNDS = 2
-"""So often trials go on after a FAIL that what is known besides has undone: a testbed that loses frames goes on to."""
 
 
 class Bench(Protocol):
@@ -227,10 +226,11 @@ class _Sentence:
             if self.bench.restarts > restarts:
                 # a link was down too, so the router was configured again before the next trial
                 problems.append(Problem(Fault.ROUTER, "it restarted between two trials, and was configured again"))
-            problems += self._known_afterwards(before, after)
+            problems += lost_neighbours(self.trials, after, self.bench.interfaces, self.requirement.profile)
+            problems += self._copies(before, after)
             if decision.ruling is Ruling.FAIL:
                 problems += self._changed_by_others()
-        trials = self._with_known(problems, book.ledgers, self._unseen(decision))
+        trials = self._with_known(problems, book, self._unseen(decision))
         decision = decision if trials == decision.trials else ask(self.promise, trials)
         figures = figures_of(self.promise, decision.trials)
         verdict = replace(verdict_of(decision, self.promise, self.requirement, figures), ledgers=tuple(book.ledgers))
@@ -258,11 +258,11 @@ class _Sentence:
             book.account()
 
         def weigh(trials: Sequence[Trial]) -> Sequence[Trial]:
-            if next(rounds) > MOST_ROUNDS:
+            # a testbed that loses frames goes on to, and each round may cost a reading
+            if next(rounds) > MAX_LEDGERS:
                 return trials
-            book.account()
-            # what concerns all trials of a run would concern further ones too
-            return self._with_known((), book.ledgers)
+            book.account(must=True)
+            return self._with_known((), book)
 
         conditions = TrialConditions(bench.tolerance, bench.clock_speed, whole_soak, on_trial, before_trial, weigh)
         line_pps = self.requirement.profile.line_rate_pps(self.promise.link_bps)
@@ -296,24 +296,18 @@ class _Sentence:
         book.account(after)
         return after, []
 
-    def _known_afterwards(self, before: Telemetry, after: Telemetry) -> list[Problem]:
-        """Return what two readings of the router show of the testbed."""
+    def _copies(self, before: Telemetry, after: Telemetry) -> Iterator[Problem]:
+        """Yield that more frames came than the router sent between two readings."""
         trials, interfaces = self.trials, self.bench.interfaces
-        problems = [
-            *lost_neighbours(trials, after, interfaces, self.requirement.profile),
-            *pauses(trials, before, after, interfaces, self.promise.link_bps),
-            *damaged_frames(trials, before, after, interfaces),
-        ]
         if not copied_frames(trials, before, after, interfaces):
-            return problems
+            return
         # counters that lag are read a second time
         self.bench.settle()
         with suppress(TestbedError):
             after = self._read(AFTER)
         for port, (frames, words) in copied_frames(trials, before, after, interfaces).items():
             directions = tuple(ports for ports in ports_of(trials) if ports[1] == port)
-            problems.append(Problem(Fault.COPIES, words, frames, directions))
-        return problems
+            yield Problem(Fault.COPIES, words, frames, directions)
 
     def _changed_by_others(self) -> list[Problem]:
         """Return that somebody has taken back what the run has set on the router, or that this is not known."""
@@ -337,22 +331,24 @@ class _Sentence:
         return [Problem(Fault.COPIES, f"{unread}, and no probe frames were sent")] if is_unseen else []
 
     def _with_known(
-        self, problems: Sequence[Problem], ledgers: Sequence[Ledger], of_all: Sequence[Problem] = ()
+        self, problems: Sequence[Problem], book: Bookkeeper, of_all: Sequence[Problem] = ()
     ) -> tuple[Trial, ...]:
-        """Return all trials with *problems* in those of this run, those that *ledgers* show, and those *of_all*."""
-        trials = surely_changed((*self.earlier, *self.trials))
-        of_spans = list(lost_after_router(ledgers, self.promise.own, self.promise.goal.risk))
-        of_looks = changed_shares(trials)
-        if not self.promise.quantity.doubts or not (problems or of_all or of_spans or of_looks):
-            return tuple(trials)
-
-        def known(trial: Trial) -> Trial:
-            own = [*problems] if not trial.run else []
-            own += [item for numbers, item in of_spans if trial.number in numbers]
-            own += not_looked_at(trial, of_looks)
-            return replace(trial, problems=(*trial.problems, *own, *of_all))
-
-        return tuple(map(known, trials))
+        """Return all trials with *problems* in those of this run, those that *book* shows, and those *of_all*."""
+        if not self.promise.quantity.doubts:
+            return (*self.earlier, *self.trials)
+        shown = surely_changed((*self.earlier, *self.trials))
+        own, of_looks, interfaces = shown[len(self.earlier) :], changed_shares(shown), self.bench.interfaces
+        of_spans = [(own, problem) for problem in problems]
+        for span, before, after in book.spans:
+            of_spans += [(span, item) for item in pauses(span, before, after, interfaces, self.promise.link_bps)]
+            of_spans += [(span, item) for item in damaged_frames(span, before, after, interfaces)]
+        for numbers, problem in lost_after_router(book.ledgers, self.promise.own, self.promise.goal.risk):
+            of_spans.append(([trial for trial in own if trial.number in numbers], problem))
+        for span, problem in of_spans:
+            own = with_shared(own, {trial.number for trial in span}, problem, self.promise)
+        trials = (*shown[: len(self.earlier)], *own)
+        known = ([*trial.problems, *not_looked_at(trial, of_looks), *of_all] for trial in trials)
+        return tuple(replace(trial, problems=tuple(of_trial)) for trial, of_trial in zip(trials, known, strict=True))
 
     def _inconclusive(self, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict INCONCLUSIVE, because of *reason*."""
@@ -435,6 +431,41 @@ def damaged_frames(
             yield Problem(Fault.DAMAGED, detail, count, (ports,))
 
 
+def with_shared(trials: Sequence[Trial], numbers: Collection[int], problem: Problem, promise: Promise) -> list[Trial]:
+    """Return *trials* with *problem*, whose frames were counted once for all of those with these *numbers*.
+
+    Which of them had the frames is not known, but all together had no more than the count. They go where they move
+    most: to the trials that need the fewest to keep the limit at their better end, or to miss it at their worse end;
+    then to any that lost frames, or in which more may be lost; the rest may be frames that were late.
+    """
+    limit = promise.limit
+    end = limit.better_end if problem.fault.may_cost else limit.worse_end
+
+    def with_part(trial: Trial, frames: float | None) -> Trial:
+        return replace(trial, problems=(*trial.problems, replace(problem, frames=frames)))
+
+    def kept(trial: Trial, frames: int) -> list[bool]:
+        return [limit.keeps(end(bounds)) for bounds in promise.figures([with_part(trial, frames)])]
+
+    if problem.frames is None:
+        return [with_part(trial, None) if trial.number in numbers else trial for trial in trials]
+    needed, missing, most = dict[int, int](), dict[int, int](), dict[int, int]()
+    for trial in (trial for trial in trials if trial.number in numbers):
+        rows = [row for row in trial.outcome.directions if problem.concerns(row)]
+        lost, offered = sum(row.lost for row in rows), sum(row.offered for row in rows)
+        missing[trial.number], frames = (lost, offered) if problem.fault.may_cost else (offered - lost,) * 2
+        most[trial.number], before = frames, kept(trial, 0)
+        if kept(trial, frames) != before:
+            needed[trial.number] = bisect_left(range(frames), True, key=lambda part: kept(trial, part) != before)
+    left, parts = problem.frames, defaultdict[int, float](float)
+    for wanted in (dict(sorted(needed.items(), key=itemgetter(1))), missing, most):
+        for number, frames in wanted.items():
+            part = max(0, min(left, frames - parts[number]))
+            parts[number] += part
+            left -= part
+    return [with_part(trial, parts[trial.number]) if parts[trial.number] else trial for trial in trials]
+
+
 def lost_after_router(ledgers: Sequence[Ledger], own: OwnPart, risk: float) -> Iterator[tuple[range, Problem]]:
     """Yield that missing frames which the router counts as sent may not be its loss, with the trials' numbers.
 
@@ -476,28 +507,34 @@ class Bookkeeper:
     settle: Callable[[], None] | None = None
     unread: str = ""
     ledgers: list[Ledger] = field(default_factory=list)
+    spans: list[tuple[list[Trial], Telemetry, Telemetry]] = field(default_factory=list)
+    """Trials between two readings, and these."""
     _trials: list[Trial] = field(default_factory=list)
     _due: bool = False
 
     def add_trial(self, trial: Trial, standing: Standing) -> None:
         """Note that a trial is over, and how all stand. One that may miss the limit is accounted for."""
         self._trials.append(trial)
-        self._due = standing.last != KEEPS and trial.lost > 0 and len(self.ledgers) < MAX_LEDGERS
+        self._due = standing.last != KEEPS and trial.lost > 0
 
-    def account(self, after: Telemetry | None = None) -> None:
-        """Add the ledger of the last trial if it was bad, with the reading *after* it; None: the router is read."""
-        if not self._due:
-            return
-        self._due, last = False, self._trials[-1:]
-        if not self.unread:
-            try:
-                self.ledgers.append(self._ledger(after))
-            except BREAKDOWN_ERRORS as error:
-                self.unread = f"the router could not be read after trial {last[0].number}: {in_words(error)}"
-            else:
-                self._trials = []
-                return
-        self.ledgers.append(ledger_without_router(last, self.interfaces, self.unread))
+    def account(self, after: Telemetry | None = None, must: bool = False) -> None:
+        """Add the ledger of the last trial if it was bad, with the reading *after* it; None: the router is read.
+
+        *must*: beyond MAX_LEDGERS too. The trials since the last reading are a span, whether they were bad or not.
+        """
+        if self._due and (must or len(self.ledgers) < MAX_LEDGERS):
+            self._due, last = False, self._trials[-1:]
+            if not self.unread:
+                try:
+                    self.ledgers.append(self._ledger(after))
+                except BREAKDOWN_ERRORS as error:
+                    self.unread = f"the router could not be read after trial {last[0].number}: {in_words(error)}"
+                else:
+                    self._trials = []
+            if self._trials:
+                self.ledgers.append(ledger_without_router(last, self.interfaces, self.unread))
+        if after is not None and self._trials:
+            self.spans.append((self._trials, self.last_reading, after))
 
     def close_without_reading(self, why: str) -> None:
         """Add the ledger of the last bad trial without a reading after it, because of *why*."""
@@ -515,5 +552,6 @@ class Bookkeeper:
             self.settle()
             now = self.read(moment)
             ledger = make_ledger(self._trials, self.last_reading, now, self.interfaces)
+        self.spans.append((self._trials, self.last_reading, now))
         self.last_reading = now
         return ledger
