@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.deciding import ask
+from lineproof.core.ledger import DirectionAccount, Ledger
 from lineproof.core.phrases import percent
 from lineproof.core.quantity import Need, Promise, Quantity, Requirement, Scope
 from lineproof.core.registry import built_in_quantities, quantities
@@ -221,6 +222,26 @@ def test_a_good_router_passes_and_one_that_is_bad_at_it_fails(quantity: Quantity
 
 
 @every
+def test_a_fail_has_figures_and_place_of_trials_that_the_testbed_did_not_spoil(quantity: Quantity) -> None:
+    requirement = parse(f"64b unidirectional {quantity.example}", CATALOGUE)
+    way = Way(lost=40_000, late=550, probes_lost=400, disorder=600, recovery=(5.0, 6.0))
+    bad = Made((way,), watts=900.0, cycles=4000.0, vectors=20.0)
+    lost = replace(bad, ways=(Way(lost=FRAMES, probes_lost=1000),), problems=((Fault.LINK_DOWN, None, (), 0.0),))
+    ledgers = tuple(Ledger(at, at, (DirectionAccount(0, 8, "", "", FRAMES, 0),)) for at in (1, 2))
+    for promise in promises_of(quantity):
+        if promise.load_pps == FRAMES or quantity.name == "recovers":
+            trials = [lost.trial(1), bad.trial(2)]
+            alone, both, only = (
+                verdict_of(replace(ask(promise, some), ruling=Ruling.FAIL), promise, requirement)
+                for some in (trials[1:], trials, trials[:1])
+            )
+            assert (alone.reason.summary, alone.figures) == (both.reason.summary, both.figures)
+            for verdict, named in ((both, 2), (only, 1)):
+                ledger = replace(verdict, ledgers=ledgers).worst_ledger
+                assert ledger and ledger.last_trial == named
+
+
+@every
 def test_its_words_have_one_line_and_its_record_names_units(quantity: Quantity) -> None:
     bare = replace(GOOD.trial(), outcome=replace(GOOD.trial().outcome, readings={}, latency=()))
     for promise in promises_of(quantity):
@@ -257,7 +278,7 @@ def test_a_fail_tells_lost_frames_from_those_that_came_back_changed(words: str, 
     trial = Trial(1, Outcome(Load(1e6), 1.0, 1.0, 0.0, (row,)), (doubt,), Bounds(1, 1))
     requirement, promise = parse(f"64b unidirectional {words}", CATALOGUE), promised(f"64b unidirectional {words}")
     decision = replace(ask(promise, [trial]), ruling=Ruling.FAIL)
-    summary, *details = str(verdict_of(decision, promise, requirement, {}).reason).splitlines()
+    summary, *details = str(verdict_of(decision, promise, requirement).reason).splitlines()
     assert f"{changed:,} frames or more came back changed" in summary and re.search("at (most|least)", summary)
     if promise.quantity.judges_loss:
         assert any(f"lost {percent(missing / 10**6)} ({missing:,} of 1,000,000 frames)" in line for line in details)

@@ -540,7 +540,7 @@ def test_runs_that_decide_nothing_together_name_no_budget_that_is_left() -> None
     for number, run in enumerate(runs):
         for trial in run:
             asked.add(replace(trial, run=str(number)))
-    message = verdict_of(asked.decision, asked.promise, parse(SLOW_RATE, CATALOGUE), {}).message
+    message = verdict_of(asked.decision, asked.promise, parse(SLOW_RATE, CATALOGUE)).message
     assert "3 runs have ended" in message and "budget" not in message
 
 

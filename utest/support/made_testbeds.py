@@ -236,4 +236,4 @@ def verdict_on(sentence: str, testbed: Measure, goal: str = "quick", own: OwnPar
     """Return the verdict with its words."""
     requirement, promise = parse(sentence, CATALOGUE), promised(sentence, goal, own)
     decision = decided(promise, testbed)
-    return verdict_of(decision, promise, requirement, promise.quantity.named_figures(promise, decision.trials))
+    return verdict_of(decision, promise, requirement)

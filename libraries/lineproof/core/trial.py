@@ -392,11 +392,6 @@ def unended(before: Trial) -> Trial:
     return Trial(before.number + 1, outcome, problems, Bounds(seconds, seconds))
 
 
-def counted_trials(trials: Sequence[Trial]) -> Sequence[Trial]:
-    """Return those of *trials* that have ended; all, if none has."""
-    return [trial for trial in trials if trial.has_ended] or trials
-
-
 def loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
     """Return the loss ratio of *trials* together, as it was counted, of all directions or of the worst one."""
     columns = list(zip(*(trial.outcome.directions for trial in trials), strict=True))

@@ -12,10 +12,10 @@ from ..units import counted
 from .deciding import Decision
 from .json_types import Moment
 from .ledger import Drop, Ledger
-from .phrases import changed_words
+from .phrases import changed_words, rate_figures
 from .quantity import Promise, Quantity, Reason, Requirement
 from .rule import Rule, Ruling
-from .trial import DRAIN, EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, LATE, Fault, Problem, Trial, counted_trials
+from .trial import DRAIN, EXAMINED, EXAMINED_SLOWLY, HOST_COUNTS, LATE, Fault, Problem, Trial
 from .under_load import Why
 
 RFC2544_GOAL = "rfc2544"
@@ -89,10 +89,15 @@ class Verdict:
         return dict(Counter(trial.run for trial in self.trials if trial.run))
 
     @property
+    def weighing(self) -> Sequence[Trial]:
+        """The trials that its figures, ledger and cause are of (:func:`weighing_trials`)."""
+        return weighing_trials(self.promise, self.trials, self.ruling)
+
+    @property
     def worst_ledger(self) -> Ledger | None:
         """The ledger of the bad trial that lost the largest share; None where none was made."""
         # the loss of its last trial counts: a ledger that spans many good trials adds up more frames
-        loss = {trial.number: trial.loss_ratio(self.requirement.in_total) for trial in self.trials}
+        loss = {trial.number: trial.loss_ratio(self.requirement.in_total) for trial in self.weighing}
         # frames that came back changed are in none
         lossy = (ledger for ledger in self.ledgers if ledger.whole.lost)
         return max(lossy, key=lambda ledger: loss.get(ledger.last_trial, 0.0), default=None)
@@ -179,25 +184,44 @@ class Verdict:
         )
 
 
-def verdict_of(decision: Decision, promise: Promise, requirement: Requirement, figures: Mapping[str, float]) -> Verdict:
+def weighing_trials(promise: Promise, trials: Sequence[Trial], ruling: Ruling) -> Sequence[Trial]:
+    """Return those of *trials* that have ended; of a FAIL without those that may have lost any number by the testbed.
+
+    These are left out where the others miss the limit by themselves.
+    """
+    ended = [trial for trial in trials if trial.has_ended] or trials
+    clear = [trial for trial in ended if not any(math.isinf(trial.cost(row)) for row in trial.outcome.directions)]
+    if ruling is not Ruling.FAIL or not clear:
+        return ended
+    return ended if promise.limit.keeps(promise.limit.better_end(promise.worst(clear))) else clear
+
+
+def figures_of(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the rates of *trials*, and the figures of the quantity, by name."""
+    return {**rate_figures(promise, trials), **promise.quantity.named_figures(promise, trials)}
+
+
+def verdict_of(decision: Decision, promise: Promise, requirement: Requirement) -> Verdict:
     """Return the verdict of *decision*, with its words. Trials that decide nothing are INCONCLUSIVE."""
     ruling, trials, rule = decision.ruling or Ruling.INCONCLUSIVE, decision.trials, decision.rule
-    reason = promise.quantity.reason(promise, ruling, counted_trials(trials))
+    weighing = weighing_trials(promise, trials, ruling)
+    reason = promise.quantity.reason(promise, ruling, weighing)
     if ruling is Ruling.INCONCLUSIVE:
         reason = Reason(reason.summary, (_open_words(rule, trials), *reason.details))
     elif ruling is Ruling.FAIL and rule.better.is_hopeless:
         reason = reason.with_details("no further trials could make up for it")
     if ruling is Ruling.FAIL:
-        changed = changed_words(counted_trials(trials))
+        changed = changed_words(weighing)
         reason = reason.with_details("" if changed in reason.summary else changed)
-        readings = (reading for trial in trials for reading in trial.outcome.readings.items())
+        readings = (reading for trial in weighing for reading in trial.outcome.readings.items())
         late = math.fsum(frames for name, frames in readings if name.startswith(LATE))
         too_late = f"{late:,.0f} of them came more than {DRAIN:g} s after the last one was sent (RFC 2544 23)"
         reason = reason.with_details(too_late if late else "")
-        busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in trials), default=0.0)
+        busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in weighing), default=0.0)
         if busy > BUSY_CPU_PERCENT:
             reason = reason.with_details(f"the generator's CPU was {busy:.0f} % busy, which may be a cause")
     reason = reason.with_details(*widened_by(promise, trials, ruling))
+    figures = figures_of(promise, weighing)
     return Verdict(requirement, promise, ruling, reason, trials, figures, rule.evidence(ruling))
 
 

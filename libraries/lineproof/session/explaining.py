@@ -28,7 +28,7 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
     named. *facts*, *load*: None where they were not read.
     """
     last = verdict.worst_ledger.last_trial if verdict.worst_ledger else None
-    trials = [trial for trial in verdict.trials if last in (None, trial.number)]
+    trials = [trial for trial in verdict.weighing if last in (None, trial.number)]
     if not trials or verdict.ruling is Ruling.PASS or trials[-1].seconds.high <= 0:
         return verdict
     trial, profile = trials[-1], verdict.requirement.profile

@@ -18,14 +18,13 @@ from ..core.deciding import KEEPS, Decision, Standing, TrialConditions, ask, dec
 from ..core.doubts import OwnPart
 from ..core.foreign import SLACK_FRAMES, SLACK_RATIO, Ports, copied_frames
 from ..core.ledger import Ledger, ledger_without_router, lost_at_router, make_ledger
-from ..core.phrases import rate_figures
 from ..core.quantity import Promise, Reason, Requirement, TrafficWords
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.telemetry import Stage, Telemetry
 from ..core.traffic.frame_kinds import kinds_of
 from ..core.traffic.profiles import Profile
-from ..core.trial import POWER, Fault, Load, Measure, Problem, Tolerance, Trial, counted_trials
+from ..core.trial import POWER, Fault, Load, Measure, Problem, Tolerance, Trial
 from ..core.verdict import Verdict, deviations_of_verdict, verdict_of
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..units import counted
@@ -172,7 +171,7 @@ def decided(bench: Bench, requirement: Requirement, earlier: Sequence[Trial]) ->
     decision = ask(promise, earlier)
     if decision.ruling not in (Ruling.PASS, Ruling.FAIL):
         return None
-    return verdict_of(decision, promise, requirement, figures_of(promise, earlier))
+    return verdict_of(decision, promise, requirement)
 
 
 def promised(bench: Bench, requirement: Requirement, load: Load | None = None) -> Promise:
@@ -232,14 +231,13 @@ class _Sentence:
                 problems += self._changed_by_others()
         trials = self._with_known(problems, book, self._unseen(decision))
         decision = decision if trials == decision.trials else ask(self.promise, trials)
-        figures = figures_of(self.promise, decision.trials)
-        verdict = replace(verdict_of(decision, self.promise, self.requirement, figures), ledgers=tuple(book.ledgers))
+        verdict = replace(verdict_of(decision, self.promise, self.requirement), ledgers=tuple(book.ledgers))
         if after is not None and all(item.fault is not Fault.COPIES for item in problems):
             whole, told = make_ledger(self.trials, before, after, self.bench.interfaces), verdict.worst_ledger
             # where a FAIL names no place of its lost frames, it says why
             unused = "" if verdict.ruling is Ruling.FAIL and told and told.unused_words else whole.unused_words
             verdict = replace(verdict, reason=verdict.reason.with_details(unused))
-        if POWER in figures:
+        if POWER in verdict.figures:
             verdict = replace(verdict, reason=verdict.reason.with_details(self.bench.plan.power_text))
         offered = sum(row.offered for trial in self.trials for row in trial.outcome.directions)
         drops = None if after is None else lost_at_router(before, after, self.bench.interfaces.values(), offered)
@@ -353,12 +351,6 @@ class _Sentence:
     def _inconclusive(self, reason: str, trials: Sequence[Trial] = ()) -> Verdict:
         """Return the verdict INCONCLUSIVE, because of *reason*."""
         return Verdict(self.requirement, self.promise, Ruling.INCONCLUSIVE, Reason(reason), tuple(trials))
-
-
-def figures_of(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
-    """Return the rates of *trials*, and the figures of the quantity, by name."""
-    ended = counted_trials(trials)
-    return {**rate_figures(promise, ended), **promise.quantity.named_figures(promise, ended)}
 
 
 def _unread(trial: Trial) -> str:

@@ -20,12 +20,13 @@ from ..core.quantity import Requirement, TrafficWords
 from ..core.sentence import parse_traffic
 from ..core.telemetry import Telemetry, unsent_by_interface
 from ..core.trial import Load, Outcome, Problem, Trial
+from ..core.verdict import figures_of
 from ..errors import SentenceError, TestbedError
 from ..evidence.recorder import Recorder
 from ..procedures.procedure import ProcedureRun
 from ..procedures.ramp import BEHIND, RAMP, RampResult
 from ..procedures.trials import CharacterisationEnded
-from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, figures_of, lost_neighbours, pauses, promised
+from ..session.judging import AFTER, BEFORE, EndedTrial, Reading, lost_neighbours, pauses, promised
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.command_line import ShellCommands
