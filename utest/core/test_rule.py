@@ -44,6 +44,7 @@ from support.made_testbeds import (
     decided,
     down,
     goal_named,
+    probe_frames,
     promised,
     router,
     slow,
@@ -162,6 +163,12 @@ def test_the_window_of_a_short_soak_is_the_soak() -> None:
     promise = promised(f"{RATE} for 20 s")
     assert decided(promise, then((5, router()), (1, router(0.03)), (1, router()))).ruling is Ruling.FAIL
     assert decided(promise, then((5, router()), (1, router(0.01)), (1, router()))).ruling is Ruling.PASS
+
+
+def test_a_soak_that_can_no_longer_pass_goes_on_until_its_small_samples_are_a_fail() -> None:
+    late = router(probes=probe_frames({10: 1976, 900: 24}))
+    decision = decided(promised("64b unidirectional latency p99 ≤ 100 µs at 1 Mpps for 2 min"), late)
+    assert (decision.ruling, len(decision.trials) > 10) == (Ruling.FAIL, True)
 
 
 def test_no_order_of_loss_and_excuse_passes_a_router_that_loses() -> None:

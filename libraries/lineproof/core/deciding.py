@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from operator import add
 
 from .bounds import Bounds
@@ -47,13 +47,11 @@ class TrialConditions:
     """The settings of every trial of a sentence. ``on_trial`` is called after each trial, before the next.
 
     ``before_trial`` is called before it, with whether the frames that come back are to be looked at. ``weigh`` returns
-    the trials of a FAIL with what is known of them besides; if they decide nothing then, more follow. ``whole_soak``: a
-    soak that can no longer pass, and has not failed, goes on all the same.
+    the trials of a FAIL with what is known of them besides; if they decide nothing then, more follow.
     """
 
     tolerance: Tolerance = field(default_factory=Tolerance)
     clock_speed: float = 1.0
-    whole_soak: bool = False
     on_trial: Callable[[Trial, Standing], None] = lambda trial, standing: None
     before_trial: Callable[[bool], None] = lambda look: None
     weigh: Callable[[Sequence[Trial]], Sequence[Trial]] = lambda trials: trials
@@ -175,8 +173,6 @@ def decide(
             asked = Asked(promise, conditions.weigh(asked.trials))
         if asked.decision.ruling is not None:
             return asked.decision
-        if promise.soak and standing.rule.cannot_pass and not conditions.whole_soak:
-            return replace(asked.decision, ruling=Ruling.INCONCLUSIVE)
         plan.learn(trial)
         if standing.rule.cannot_pass and sent_less in doubts:
             plan.ask_no_more()

@@ -278,8 +278,6 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
     worst, best, evidence = rule.worse.answer, rule.better.answer, odds_text(rule.evidence(Ruling.INCONCLUSIVE)[0])
     if rule.is_incomplete:
         return f"run {rule.runs} of {rule.shares.runs}, evidence {evidence}"
-    if rule.ruling is None and rule.worse.shares.soak:
-        return "ended early, because it can no longer pass and has not failed (-v SOAK:whole goes on all the same)"
     if 2 * sum(map(_is_generator_slow, trials)) >= len(trials):
         return "the testbed could not prove either: use a faster generator, or state a load that it can send"
     better, worse = ("undecided" if end in (None, Ruling.INCONCLUSIVE) else end.value for end in (best, worst))

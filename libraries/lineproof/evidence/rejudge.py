@@ -80,9 +80,7 @@ class RecordedBench:
         # what an earlier run showed was weighed for its own sentence
         is_own = requirement.sentence == record.sentence
         earlier = [self._doubted(trial, promise) for trial in self.kept if trial.run and is_own]
-        # a soak that was ended early has fewer trials than it asks for
-        is_whole = record.verdict != Ruling.INCONCLUSIVE.value or len(self.trials) >= record.promise.soak
-        return judge(self, requirement, nobody, earlier, is_whole)
+        return judge(self, requirement, nobody, earlier)
 
     def _doubted(self, trial: Trial, promise: Promise) -> Trial:
         """Return a trial of an earlier run with today's doubts, and what else its record says was known of it."""

@@ -172,23 +172,20 @@ class AcceptanceKeywords(Component):
         logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {count}")
 
     @keyword(tags=["trials"])
-    def judge_in_trials(self, soak: str = "part") -> None:
+    def judge_in_trials(self) -> None:
         """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
 
         A warm-up comes first: trial 0, which is not judged. Trials of the run that is gone on with count first; where
         they decide, nothing is sent. Each trial is on the disk before the next begins. Never fails: a testbed that
         breaks down gives INCONCLUSIVE. If the trials proved nothing because the router hung, and labgrid may switch its
         power (``lab: {power: …}`` in the testbed's file), it is tried once more after that.
-        *soak*: ``whole`` goes on with a soak that can no longer pass, and has not failed; ``part`` ends it.
-        Example:
-        | Judge In Trials    soak=whole
         """
-        session, judged, is_whole = self.shared.session, self.shared.sentence, soak.strip().lower() == "whole"
+        session, judged = self.shared.session, self.shared.sentence
         carried = self._carried(judged.requirement)
-        judged.verdict = verdict = self._verdict(judged, carried, is_whole)
+        judged.verdict = verdict = self._verdict(judged, carried)
         if session.revive(verdict):
             logger.info(f"tried again; the first try was {verdict.ruling.value}: {verdict.reason}")
-            judged.verdict = self._verdict(judged, carried, is_whole)
+            judged.verdict = self._verdict(judged, carried)
         for note in filter(None, [session.traffic.reconnected, session.revived]):
             logger.warn(note)
 
@@ -204,7 +201,7 @@ class AcceptanceKeywords(Component):
             return []
         return records
 
-    def _verdict(self, judged: Judged, carried: Sequence[TrialRecord], is_whole: bool) -> Verdict:
+    def _verdict(self, judged: Judged, carried: Sequence[TrialRecord]) -> Verdict:
         session, recorder, value = self.shared.session, self.shared.records, BuiltIn().get_variable_value
         requirement = judged.requirement
         logger.info(f"judged by {session.plan.goal}")
@@ -224,7 +221,7 @@ class AcceptanceKeywords(Component):
             for listener in listeners:
                 listener(event)
 
-        return judge(session, requirement, hear, [record.trial for record in carried], is_whole)
+        return judge(session, requirement, hear, [record.trial for record in carried])
 
     @keyword(tags=["evidence"])
     def keep_evidence(self) -> None:

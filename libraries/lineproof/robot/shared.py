@@ -391,7 +391,6 @@ VARIABLES = {
     "GOAL": _ANY,
     "TELEMETRY": ("never|onfailure|always", "never, on failure or always"),
     "MARGIN": _ANY,
-    "SOAK": ("part|whole", "part or whole"),
     "CALIBRATIONS": _PERHAPS,
     "RESUME": ("([a-z0-9][a-z0-9.]{0,99})?", "the name of a run's folder in the results"),
     "PROJECT": _PERHAPS,

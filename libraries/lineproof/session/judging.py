@@ -140,17 +140,15 @@ def judge(
     requirement: Requirement,
     hear: Listener = nobody,
     earlier: Sequence[Trial] = (),
-    whole_soak: bool = False,
 ) -> Verdict:
     """Return the verdict on *requirement*. What is known of the testbed afterwards weighs the same trials again.
 
     The router is also read after each bad trial, for the ledgers. *earlier*: trials of the runs that this one goes on
-    with. If they decide, nothing is sent. *whole_soak*: a soak that can no longer pass, and has not failed, goes on all
-    the same. Never fails: a testbed that breaks down is INCONCLUSIVE.
+    with. If they decide, nothing is sent. Never fails: a testbed that breaks down is INCONCLUSIVE.
     """
     verdict = decided(bench, requirement, earlier)
     if verdict is None:
-        verdict = _Sentence(bench, requirement, hear, tuple(earlier)).judged(whole_soak)
+        verdict = _Sentence(bench, requirement, hear, tuple(earlier)).judged()
     reason = verdict.reason.with_details(bench.plan.line_text(requirement.pairs), _remedy(bench, verdict))
     return replace(verdict, reason=reason, deviations=deviations_of_verdict(verdict))
 
@@ -195,7 +193,7 @@ class _Sentence:
     def __post_init__(self) -> None:
         self.promise = promised(self.bench, self.requirement)
 
-    def judged(self, whole_soak: bool) -> Verdict:
+    def judged(self) -> Verdict:
         """Return the verdict, without the deviations from the methods that it is named after."""
         try:
             if (warm_up := self.bench.prepare(self.requirement)) is not None:
@@ -210,7 +208,7 @@ class _Sentence:
         book = Bookkeeper(self._read, before, self.bench.interfaces, settle, self.bench.uncounted)
         restarts = self.bench.restarts
         try:
-            decision = self._decide(book, warm_up, whole_soak)
+            decision = self._decide(book, warm_up)
         except BREAKDOWN_ERRORS as error:
             causes = in_words(error)
             causes = "; ".join([*(ended for ended in self.bench.problems() if ended not in causes), causes])
@@ -243,7 +241,7 @@ class _Sentence:
         drops = None if after is None else lost_at_router(before, after, self.bench.interfaces.values(), offered)
         return replace(verdict, router_drops=drops)
 
-    def _decide(self, book: Bookkeeper, warm_up: Trial | None, whole_soak: bool) -> Decision:
+    def _decide(self, book: Bookkeeper, warm_up: Trial | None) -> Decision:
         bench, rounds = self.bench, count(1)
 
         def on_trial(trial: Trial, standing: Standing) -> None:
@@ -262,7 +260,7 @@ class _Sentence:
             book.account(must=True)
             return self._with_known((), book)
 
-        conditions = TrialConditions(bench.tolerance, bench.clock_speed, whole_soak, on_trial, before_trial, weigh)
+        conditions = TrialConditions(bench.tolerance, bench.clock_speed, on_trial, before_trial, weigh)
         line_pps = self.requirement.profile.line_rate_pps(self.promise.link_bps)
         measure = bench.measure_of(self.promise, self.hear)
         return decide(self.promise, measure, conditions, line_pps, warm_up, self.earlier)

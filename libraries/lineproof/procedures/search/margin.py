@@ -85,7 +85,7 @@ def margin(run: ProcedureRun, requirement: Requirement) -> Margin:
         if standing.rule.ruling is None and standing.last != MISSES and is_too_long:
             raise _LoadSpent
 
-    conditions = TrialConditions(session.tolerance, session.clock_speed, False, on_trial, session.examine)
+    conditions = TrialConditions(session.tolerance, session.clock_speed, on_trial, session.examine)
     width, reason = session.plan.goal.width, ""
     low, high, top, step = carried.pps, math.inf, math.inf, width
     most = load = highest.pps
