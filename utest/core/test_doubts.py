@@ -18,12 +18,14 @@ from lineproof.core.rule import Ruling
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import NodeRuntime, Telemetry
 from lineproof.core.trial import UNDER_WAY, DirectionCount, Fault, Load, Measure, Outcome, Tolerance, Trial, read_trial
+from lineproof.quantities.recovers import OverloadPhases
 from support.made_testbeds import (
     CLEAN,
     LINE_PPS,
     decided,
     down,
     fault,
+    goal_named,
     joined,
     powered,
     probe_frames,
@@ -398,6 +400,15 @@ def test_frames_lost_besides_make_no_bound_earlier_and_hide_no_loss(missing, pla
     assert second.undetectable_loss(0) <= first.undetectable_loss(0)
     for seconds in (0.0, 0.5, 2.0):
         assert second.lost_after(seconds, 0) >= first.lost_after(seconds, 0) - 1e-6
+
+
+@given(ratio=st.floats(1e-4, 0.5), limit=st.sampled_from([0.1, 1.0, 10.0]))
+def test_steady_loss_after_an_overload_has_no_end(ratio: float, limit: float) -> None:
+    phases = OverloadPhases.of(goal_named("standard"), limit)
+    loads = Load(5e6), phases.overload, Load(2.5e6), phases.after, phases.sample_interval
+    still, steady = (stepped(*loads, 1, 0.05, always, 0.3).recovery(0) for always in (0.0, ratio))
+    assert still is not None and still.high < 0.2
+    assert steady is not None and steady.high > limit
 
 
 @pytest.mark.parametrize("sent", [0.65, 1.0, 1.3])

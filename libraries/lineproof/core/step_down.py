@@ -83,30 +83,30 @@ class StepDown:
 
     def undetectable_loss(self, direction: int) -> float:
         """Return the frames of a direction whose loss cannot be seen: they may be under way, or counted later."""
-        return self._level_bounds(direction)[0] if len(self.samples) >= MIN_SAMPLES else math.nan
+        return self._level_bounds(direction)[1] if len(self.samples) >= MIN_SAMPLES else math.nan
 
     def recovery(self, direction: int) -> Bounds | None:
         """When the last frame of a direction was lost, in s since the change; None: too few samples.
 
         Missing frames (sent less received) are lost or under way; after the drain all of them are lost. ``low``: the
         last time that two consecutive samples miss clearly fewer frames than were lost in the end, so more were lost
-        later. ``high``: the first time from which LEVEL_SAMPLES samples miss as many as the last ones, and no buffer
-        drains any more, so no more than :meth:`undetectable_loss` were lost later. Frames that are lost besides make
-        neither bound earlier.
+        later. ``high``: the first time from which LEVEL_SAMPLES samples miss as many as the last ones, but for noise:
+        no buffer drains, and no frame is lost any more. What a late reading may be wrong by, it is wrong by once: it
+        does not add up to steady loss. Frames that are lost besides make neither bound earlier.
         """
         if len(self.samples) < MIN_SAMPLES:
             return None
         missing, lost = self._missing(direction), self.outcome.directions[direction].lost
-        level_bound, change_bound = self._level_bounds(direction)
+        noise, level_bound, change_bound = self._level_bounds(direction)
         level = median(self._tail(missing)[-MIN_SAMPLES // 2 :])
         lower = [count < lost - change_bound for count in missing]
         losing = [index + 1 for index in range(len(lower) - 1) if lower[index] and lower[index + 1]]
         low = self._seconds_since_change(losing[-1], direction)[0] / (1 + RATE_TOLERANCE) if losing else 0.0
         runs = [missing[index : index + LEVEL_SAMPLES] for index in range(len(missing) - LEVEL_SAMPLES + 1)]
         unsettled = [index + 1 for index, count in enumerate(missing) if count < lost - level_bound]
-        unsettled += [index + 1 for index, run in enumerate(runs) if min(run) > level + level_bound]
+        unsettled += [at + 1 for at, run in enumerate(runs) if max(run) < level - noise or min(run) > level + noise]
         first = max(unsettled, default=0)
-        flat = [all(abs(count - level) <= level_bound for count in run) for run in runs]
+        flat = [all(abs(count - level) <= noise for count in run) for run in runs]
         settled = next((index for index in range(first, len(runs)) if flat[index]), None)
         high = math.inf if settled is None else self._seconds_since_change(settled, direction)[1] / (1 - RATE_TOLERANCE)
         return Bounds(max(0.0, low), max(0.0, low, high))
@@ -130,8 +130,8 @@ class StepDown:
     def _missing(self, direction: int) -> list[int]:
         return [sample.missing(direction) for sample in self.samples]
 
-    def _level_bounds(self, direction: int) -> tuple[float, float]:
-        """Return differences in frames: up to the first, two counts are at one level; above the second, certainly not.
+    def _level_bounds(self, direction: int) -> tuple[float, float, float]:
+        """Return differences in frames: the noise between readings; what one reading may lack of all; a certain change.
 
         Both come from the decreases among the last samples: loss only makes missing frames more, the rest is noise. So
         a router that loses more does not blur its own counts.
@@ -139,9 +139,14 @@ class StepDown:
         tail = self._tail(self._missing(direction))
         decreases = [max(0, earlier - later) for earlier, later in pairwise(tail)]
         # noise goes down as often as up
-        level_bound = max(SPREAD_FACTOR * 2 * fmean(decreases), READ_SKEW_SECONDS * self.second.pps) + 1
-        highest = accumulate(tail, max)
-        return level_bound, level_bound + 2 * max(high - count for high, count in zip(highest, tail, strict=True))
+        noise = SPREAD_FACTOR * 2 * fmean(decreases) + 1
+        level_bound = max(noise, READ_SKEW_SECONDS * self.second.pps + 1)
+        drops = (high - count for high, count in zip(accumulate(tail, max), tail, strict=True))
+        return (
+            noise,
+            level_bound,
+            level_bound + 2 * max(drops),
+        )
 
     def _tail(self, missing: Sequence[int]) -> Sequence[int]:
         return missing[-max(MIN_SAMPLES // 2, round(TAIL_SHARE * len(missing))) :]
