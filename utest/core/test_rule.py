@@ -171,6 +171,15 @@ def test_a_soak_that_can_no_longer_pass_goes_on_until_its_small_samples_are_a_fa
     assert (decision.ruling, len(decision.trials) > 10) == (Ruling.FAIL, True)
 
 
+@pytest.mark.parametrize(("problems", "blamed"), [((), "the probe frames"), ((down(),), "the testbed")])
+def test_what_only_a_small_sample_leaves_open_is_not_the_testbeds(problems: tuple[Problem, ...], blamed: str) -> None:
+    late = 60 if problems else 20
+    testbed = router(probes=probe_frames({10: 2000 - late, 900: late}), problems=problems)
+    verdict = verdict_on("64b unidirectional latency p99 ≤ 100 µs at 1 Mpps", testbed)
+    assert verdict.ruling is Ruling.INCONCLUSIVE
+    assert verdict.reason.details[0].startswith(f"{blamed} "), verdict.message
+
+
 def test_no_order_of_loss_and_excuse_passes_a_router_that_loses() -> None:
     excused = router(0.01, problems=(down(),))
     for rows in (((3, excused), (1, router(0.01))), ((1, router(0.01)), (3, excused), (1, router(0.01)))):

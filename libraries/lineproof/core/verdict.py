@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from ..units import counted
-from .deciding import Decision
+from .deciding import Decision, ask
 from .json_types import Moment
 from .ledger import Drop, Ledger
 from .phrases import changed_words, rate_figures
@@ -207,7 +207,7 @@ def verdict_of(decision: Decision, promise: Promise, requirement: Requirement) -
     weighing = weighing_trials(promise, trials, ruling)
     reason = promise.quantity.reason(promise, ruling, weighing)
     if ruling is Ruling.INCONCLUSIVE:
-        reason = Reason(reason.summary, (_open_words(rule, trials), *reason.details))
+        reason = Reason(reason.summary, (_open_words(promise, rule, trials), *reason.details))
     elif ruling is Ruling.FAIL and rule.better.is_hopeless:
         reason = reason.with_details("no further trials could make up for it")
     if ruling is Ruling.FAIL:
@@ -273,7 +273,7 @@ def _effect(quantity: Quantity, trial: Trial, problems: Sequence[Problem], moved
     return f"{most.fault.value}, which may {' or '.join(effects)} {frames}{where}{in_each}: {most.detail}"
 
 
-def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
+def _open_words(promise: Promise, rule: Rule, trials: Sequence[Trial]) -> str:
     """Return why the rule decided nothing."""
     worst, best, evidence = rule.worse.answer, rule.better.answer, odds_text(rule.evidence(Ruling.INCONCLUSIVE)[0])
     if rule.is_incomplete:
@@ -282,9 +282,10 @@ def _open_words(rule: Rule, trials: Sequence[Trial]) -> str:
         return "the testbed could not prove either: use a faster generator, or state a load that it can send"
     better, worse = ("undecided" if end in (None, Ruling.INCONCLUSIVE) else end.value for end in (best, worst))
     if better != worse:
-        return (
-            f"the testbed could not prove either: {better} at the better ends of its figures, {worse} at the worse ends"
-        )
+        own = ask(promise, [replace(trial, problems=()) for trial in trials]).ruling
+        is_sample = "probes" in promise.quantity.needs and own in (None, Ruling.INCONCLUSIVE)
+        cause = "the probe frames" if is_sample else "the testbed"
+        return f"{cause} could not prove either: {better} at the better ends of its figures, {worse} at the worse ends"
     if rule.own is not None:
         return f"{rule.runs} runs have ended and decide nothing together, evidence {evidence}"
     return "the budget did not suffice: the router is too close to the limit"
