@@ -135,12 +135,7 @@ class Bench(Protocol):
         ...
 
 
-def judge(
-    bench: Bench,
-    requirement: Requirement,
-    hear: Listener = nobody,
-    earlier: Sequence[Trial] = (),
-) -> Verdict:
+def judge(bench: Bench, requirement: Requirement, hear: Listener = nobody, earlier: Sequence[Trial] = ()) -> Verdict:
     """Return the verdict on *requirement*. What is known of the testbed afterwards weighs the same trials again.
 
     The router is also read after each bad trial, for the ledgers. *earlier*: trials of the runs that this one goes on
