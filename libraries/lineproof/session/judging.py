@@ -144,7 +144,8 @@ def judge(bench: Bench, requirement: Requirement, hear: Listener = nobody, earli
     verdict = decided(bench, requirement, earlier)
     if verdict is None:
         verdict = _Sentence(bench, requirement, hear, tuple(earlier)).judged()
-    reason = verdict.reason.with_details(bench.plan.line_text(requirement.pairs), _remedy(bench, verdict))
+    power = bench.plan.power_text if POWER in verdict.figures else ""
+    reason = verdict.reason.with_details(power, bench.plan.line_text(requirement.pairs), _remedy(bench, verdict))
     return replace(verdict, reason=reason, deviations=deviations_of_verdict(verdict))
 
 
@@ -230,8 +231,6 @@ class _Sentence:
             # where a FAIL names no place of its lost frames, it says why
             unused = "" if verdict.ruling is Ruling.FAIL and told and told.unused_words else whole.unused_words
             verdict = replace(verdict, reason=verdict.reason.with_details(unused))
-        if POWER in verdict.figures:
-            verdict = replace(verdict, reason=verdict.reason.with_details(self.bench.plan.power_text))
         offered = sum(row.offered for trial in self.trials for row in trial.outcome.directions)
         drops = None if after is None else lost_at_router(before, after, self.bench.interfaces.values(), offered)
         return replace(verdict, router_drops=drops)
