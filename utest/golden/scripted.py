@@ -85,6 +85,7 @@ class ScriptedBench:
         self.watch.sides = (None,) * ("neighbours" in more)  # type: ignore[assignment]
         goal, power = goal_named(more.get("goal", "quick")), "measured by a meter"
         self.plan: Any = SimpleNamespace(goal=goal, load_for=self._load_for, power_text=power)
+        self.plan.calibrate = "lineproof calibrate"
         self.plan.link_bps, self.plan.line_text = lambda pairs: LINK_BPS, lambda pairs: ""
 
     def _load_for(self, requirement: Any) -> Load:

@@ -268,8 +268,7 @@ def _latency(driver: TrexGenerator, probe: Profile) -> Check:
 def _calibration(session: Session) -> Iterator[Check]:
     headroom = session.generator.headroom
     if headroom is None:
-        again = f"lineproof calibrate {session.plan.testbed.testbed} --platform {session.plan.platform.platform}"
-        yield warning(f"none: what the generator itself loses is not known; {again}")
+        yield warning(f"none: what the generator itself loses is not known; {session.plan.calibrate}")
     else:
         yield (warning if headroom.why_unfit or headroom.why_stale else ok)(str(headroom))
 

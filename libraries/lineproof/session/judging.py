@@ -149,11 +149,15 @@ def judge(bench: Bench, requirement: Requirement, hear: Listener = nobody, earli
     return replace(verdict, reason=reason, deviations=deviations_of_verdict(verdict))
 
 
+REMEDY = "calibrate the generator: "
+"""Begins the line of a verdict that says by which command more is known of the generator."""
+
+
 def _remedy(bench: Bench, verdict: Verdict) -> str:
-    """Return how to know more of the generator, where *verdict* tells that too little is known; a model is known."""
-    problems = (problem.fault for trial in verdict.trials for problem in trial.problems)
-    is_told = verdict.ruling is not Ruling.PASS and Fault.UNWATCHED in problems
-    return "calibrate the generator: lineproof calibrate" if is_told and not bench.simulated else ""
+    """Return how to know more of the generator, where *verdict* tells that too little is; not of a model in a FAIL."""
+    is_told = any(Fault.UNWATCHED.value in line for line in verdict.reason.details)
+    is_settled = bench.simulated and verdict.ruling is Ruling.FAIL
+    return f"{REMEDY}{bench.plan.calibrate}" if is_told and not is_settled else ""
 
 
 def decided(bench: Bench, requirement: Requirement, earlier: Sequence[Trial]) -> Verdict | None:

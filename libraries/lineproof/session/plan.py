@@ -166,6 +166,11 @@ class Plan:
         return ""
 
     @property
+    def calibrate(self) -> str:
+        """The command that measures what the generator itself loses."""
+        return f"lineproof calibrate {self.testbed.testbed} --platform {self.platform.platform}"
+
+    @property
     def power_text(self) -> str:
         """Where the power comes from, in words."""
         if (meter := self.testbed.power) is None:
