@@ -94,12 +94,12 @@ def apart(number: float, other: float, digits: int = 4, rounded: Callable[[float
     return shown
 
 
-def range_text(low: str, high: str, joined: str = "to") -> str:
+def range_text(low: str, high: str) -> str:
     """Return both figures, with their unit once where they have the same: ``5.01 to 5.04 Mpps``."""
     number = low.rstrip(string.ascii_letters + "/%µ ")
     if low == high:
         return high
-    return f"{number if high.endswith(low.removeprefix(number)) else low} {joined} {high}"
+    return f"{number if high.endswith(low.removeprefix(number)) else low} to {high}"
 
 
 def counted(count: int, noun: str) -> str:

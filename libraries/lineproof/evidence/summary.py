@@ -23,7 +23,7 @@ from ..core.phrases import changed_words, difference, percent
 from ..core.quantity import Promise
 from ..core.registry import is_installed
 from ..core.rule import Ruling
-from ..core.trial import Trial, loss_ratio
+from ..core.trial import Trial, counted_trials, loss_ratio
 from ..core.units import RATE_UNITS
 from ..errors import LineproofError, in_words
 from ..stats import Interval, mean_interval
@@ -60,27 +60,36 @@ class SentenceRow:
 
     @cached_property
     def measured(self) -> Interval | None:
-        """The mean of the finite figures of ``sample`` with its interval, as sure as the goal asks; None without one.
+        """The worse end of all trials together, where they have two; else the mean of the finite figures of ``sample``.
 
-        A quantity whose mean is not below 0 (as energy above idle may be) never is, so neither is the interval:
-        Student's t of two trials does not know that.
+        The mean's interval is as sure as the goal asks. A quantity whose mean is not below 0 (as energy above idle may
+        be) never is, so neither is the interval: Student's t of two trials does not know that. None without a figure.
         """
+        sure, whole = 1 - self.record.goal.risk, self.whole
+        if whole and self.sample and not self.changed and math.isfinite(whole.high):
+            worse = whole.low if self.record.requirement.at_least else whole.high
+            return Interval(worse, whole.low, whole.high, sure)
         values = [value for value in self.sample if math.isfinite(value)]
-        mean = mean_interval(values, 1 - self.record.goal.risk) if values else None
+        mean = mean_interval(values, sure) if values else None
         return replace(mean, low=0.0) if mean and mean.low and mean.low < 0 <= mean.estimate else mean
 
     @cached_property
-    def _all_ends(self) -> Bounds | None:
+    def whole(self) -> Bounds | None:
+        """The ends between which the figure of all trials lies, as the message has it; None: it has one, or none.
+
+        A throughput that passed is carried, whatever may be hidden; a FAIL shows the frames that were counted as lost.
+        """
         judged, promise = [trial for trial in self.trials if trial.number], self.record.promise
-        if not judged or not judged[0].outcome.directions:
+        is_counted = self.record.verdict == "FAIL" and promise.quantity.judges_loss and not self.changed
+        if self.is_carried or is_counted or not judged or not judged[0].outcome.directions:
             return None
-        ends = promise.quantity.ends(promise, judged)
+        ends = promise.quantity.ends(promise, counted_trials(judged))
         return None if ends == UNKNOWN or ends.is_exact else ends
 
     @property
     def ends(self) -> Bounds | None:
         """The ends between which the figure of an INCONCLUSIVE sentence lies; None: they are not known."""
-        return self._all_ends if self.record.verdict == "INCONCLUSIVE" else None
+        return self.whole if self.record.verdict == "INCONCLUSIVE" else None
 
     @property
     def margin(self) -> tuple[float, float] | None:
@@ -92,9 +101,8 @@ class SentenceRow:
             return self.search.low - 1, math.inf if self.search.high is None else self.search.high - 1
         demanded, mean = self.record.requirement, None if self.is_carried else self.measured
         threshold = demanded.threshold.number
-        # of changed frames only some were looked at, so more of them may have changed
-        if bounds := self._all_ends if self.changed else self.ends:
-            ends = bounds.low, bounds.high
+        if self.whole:
+            ends = self.whole.low, self.whole.high
         elif mean is None or not all(map(math.isfinite, self.sample)):
             return None
         else:
@@ -125,11 +133,13 @@ class SentenceRow:
             if self.search.high is None:
                 return f"≥ {low}{limit}"
             return range_text(low, demanded.text(self.search.high * threshold, math.ceil))
-        if self.ends is not None:
-            low = demanded.text(self.ends.low, math.floor)
-            if math.isinf(self.ends.high):
-                return f"≥ {low}, no upper end"
-            return f"between {range_text(low, demanded.text(self.ends.high, math.ceil), 'and')}"
+        if self.whole and not (self.changed and demanded.quantity.judges_loss):
+            ends = self.whole.low, self.whole.high
+            if math.isinf(ends[1]):
+                return f"≥ {demanded.text(ends[0], math.floor)}, no upper end"
+            # ends that are alike as people read them are one figure
+            down, up = (round, round) if len(set(map(demanded.text, ends))) == 1 else (math.floor, math.ceil)
+            return range_text(demanded.text(ends[0], down), demanded.text(ends[1], up))
         if endless:
             return f"beyond any limit in {counted(endless, 'trial')}"
         if self.is_carried and self.sample:
