@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lineproof.evidence.rejudge import rejudge
-from lineproof.evidence.run import RecordedRun, read_run
+from lineproof.evidence.run import RecordedRun, execution_of, read_run
 from lineproof.evidence.summary import next_command, summary_of
 from support import robot_run
 from support.evidence_builders import change_records
@@ -32,18 +32,21 @@ def verdicts(found: robot_run.RobotRun) -> dict[str, str]:
 
 
 def test_two_runs_decide_together_and_then_no_traffic_is_sent(tmp_path: Path) -> None:
-    suite = robot_run.write_tests(tmp_path, TWO, SETUP)
+    (suites := tmp_path / "suites").mkdir()
+    suite = robot_run.write_tests(suites, TWO, SETUP, "b").parent
+    robot_run.write_tests(suites, "First\n    64b 1-flow unidirectional ≥ 2 Mpps\n", SETUP, "a")
     options = robot_run.short_goal(tmp_path, "runs: 2\n")
     first = robot_run.run(tmp_path, suite, *options)
     assert set(verdicts(first).values()) == {"INCONCLUSIVE"}
     assert "run 1 of 2, evidence 23.4 to 1" in first.tests["Kept"][1]
-    (one,) = runs_of(tmp_path)
+    _, one = runs_of(tmp_path)
+    # of whichever suite of a folder: it goes on with all of them
     _, *words = shlex.split(next_command([summary_of(one)]))
     second = robot_run.run(tmp_path, Path(words[-1]), *words[:-1], *options)
-    assert verdicts(second) == {"Kept": "PASS", "Missed": "FAIL"}, second.console
-    _, two = runs_of(tmp_path)
+    assert verdicts(second) == {"First": "PASS", "Kept": "PASS", "Missed": "FAIL"}, second.console
+    *_, two = runs_of(tmp_path)
     assert f"8 trials (4 of run {one.path.name}, 4 of this one), evidence 549 to 1" in two.requirements[0].message
-    third = robot_run.run(tmp_path, suite, *options, "-v", f"RESUME:{two.path.name}")
+    third = robot_run.run(tmp_path, suite, *options, "-v", f"RESUME:{execution_of(two.path.name)}")
     assert verdicts(third) == verdicts(second), third.console
     *_, three = runs_of(tmp_path)
     assert all(trial.trial.run for trial in three.trials), "all of them are of the earlier runs"

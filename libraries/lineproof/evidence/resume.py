@@ -61,9 +61,14 @@ class EarlierRun:
                 self._left[named.test, named.sentence].append([_weighed(one, record, run_id) for one in trials])
 
     @classmethod
-    def find(cls, results: Path, run_id: str, suite: str) -> EarlierRun:
-        """Return *suite* in run *run_id*. Raises ConfigError, which names what was altered in it if anything was."""
-        error = ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
+    def find(cls, results: Path, run_id: str, suite: str) -> EarlierRun | None:
+        """Return *suite* in run *run_id*; None: it was ended before this one, of the same folder.
+
+        Raises ConfigError, which names what was altered in it if anything was.
+        """
+        missing = ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
+        error = missing
+        asked_for = set[str]()
         for folder in find_runs(run_id, results):
             try:
                 run = read_run(folder)
@@ -72,6 +77,9 @@ class EarlierRun:
                 continue
             if run.environment.suite == suite:
                 return cls(run)
+            asked_for.add(run.environment.suite.partition(".")[0])
+        if error is missing and suite.partition(".")[0] in asked_for:
+            return None
         raise error
 
     def take(self, test: str, sentence: str) -> list[TrialRecord]:

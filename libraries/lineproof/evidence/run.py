@@ -74,6 +74,11 @@ def new_run_id(now: datetime) -> str:
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
+def execution_of(run: str) -> str:
+    """Return the id of the execution of *run*, ``id``, ``id-2`` and so on: they begin with it."""
+    return "-".join(run.split("-")[:2])
+
+
 class RunFolder:
     """Writes one run's folder; :meth:`close` ends it."""
 

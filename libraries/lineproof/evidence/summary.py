@@ -19,6 +19,7 @@ from shlex import quote
 from types import MappingProxyType
 
 from ..core.bounds import UNKNOWN, Bounds
+from ..core.deciding import ask
 from ..core.phrases import changed_words, difference, percent
 from ..core.quantity import Promise
 from ..core.registry import is_installed
@@ -26,11 +27,12 @@ from ..core.rule import Ruling
 from ..core.trial import Trial, counted_trials, loss_ratio
 from ..core.units import RATE_UNITS
 from ..errors import LineproofError, in_words
+from ..session.judging import REMEDY
 from ..stats import Interval, mean_interval
 from ..units import counted, range_text
 from .document import Cell, Code, Column, Document, Facts, Note, Part, Section, Table, verdict_cell
 from .records import CharacterisationRecord, EnvironmentRecord, MarginRecord, RequirementRecord
-from .run import RecordedRun, read_run
+from .run import RecordedRun, execution_of, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE
 
 NOTHING, NOT_SEARCHED = "–", "not searched"
@@ -437,22 +439,38 @@ def _figures(run: RunSummary, row: SentenceRow) -> dict[str, object]:
 
 
 def next_command(runs: Sequence[RunSummary]) -> str:
-    """Return how to go on with the first of *runs* that was interrupted or is INCONCLUSIVE; "" if none is."""
+    """Return how to go on with the first of *runs* that was interrupted or is INCONCLUSIVE; "" if none is.
+
+    All runs of its execution are gone on with: those that are decided send nothing.
+    """
     for run in runs:
-        name, records = run.run.path.name, [row.record for row in run.rows]
-        known = run.run.environment
+        known, records = run.run.environment, [row.record for row in run.rows]
         # a test without a verdict has no trials to go on with: what is wrong with it must be put right
         interrupted = any(not lack.startswith(WITHOUT_VERDICT) for lack in run.incomplete)
-        if interrupted or any({record.verdict, record.counts_as} == {"INCONCLUSIVE"} for record in records):
+        undecided = [row for row in run.rows if {row.record.verdict, row.record.counts_as} == {"INCONCLUSIVE"}]
+        if interrupted or any(map(_may_change, undecided)):
             if run.tables:
                 return "the same study again"
-            variables = {"TESTBED": known.testbed, "GOAL": known.goal and known.goal.goal, "RESUME": name}
+            resumed = execution_of(run.run.path.name)
+            variables = {"TESTBED": known.testbed, "GOAL": known.goal and known.goal.goal, "RESUME": resumed}
             options = [f"-v {variable}:{value}" for variable, value in variables.items() if value]
             suite = _from_here(Path(known.extra.get("suite", known.suite)))
             return " ".join(["robot --outputdir", quote(_from_here(run.run.path.parent)), *options, quote(suite)])
+        for record in (row.record for row in undecided):
+            if remedy := re.search(f"^ *{REMEDY}(.+)", record.message, re.MULTILINE):
+                return remedy[1]
         if kept := [record.test for record in records if record.verdict == "PASS" != record.counts_as]:
             return f"remove 'expect=' from {', '.join(kept)}: the promise is kept"
     return ""
+
+
+def _may_change(row: SentenceRow) -> bool:
+    """Return whether more trials may decide an INCONCLUSIVE sentence: they cannot where both ends have answered."""
+    judged = [trial for trial in row.trials if trial.number]
+    if row.record.breakdown or not judged:
+        return True
+    rule = ask(row.record.promise, judged).rule
+    return {rule.better.answer, rule.worse.answer} != {Ruling.PASS, Ruling.FAIL}
 
 
 def page_name(execution: Path) -> str:
