@@ -268,8 +268,11 @@ def test_tries_of_the_same_sentence_are_in_the_results_but_not_those_that_others
         file.write(b'{"cut off')
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "environment.json").write_text("{", encoding="utf-8")
-    tries = earlier_tries(tmp_path, environment(run="now"))
-    assert [(one.run, one.verdict, one.odds) for one in tries[A]] == [(RUN, "FAIL", 1 / 40), (f"{RUN}-3", "PASS", 30.0)]
+    tries = {sentence: own for (_, sentence), own in earlier_tries(tmp_path, environment(run="now")).items()}
+    assert [(one.run, one.verdict, one.odds) for one in tries[A]] == [
+        (RUN, "FAIL", 1 / 40),
+        (f"{RUN}-3", "PASS", 30.0),
+    ]
     assert [one.verdict for one in tries[B]] == [ENDED_EARLY]
     assert earlier_tries(tmp_path, environment(run="now", testbed="lab")) == {}
 

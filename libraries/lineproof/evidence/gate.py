@@ -259,7 +259,7 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
         rows, missing = _paired(earlier, sentence_rows(new), lambda row: (row.record.test, row.record.sentence))
         if old is not None and len(missing) == len(earlier):
             both, missing = f"{old.path.name} and {name}", []
-            unlike.append(f"{both} have no sentence in common; expected two runs of a suite")
+            unlike.append(f"{both} have no sentence of the same test in common; expected two runs of a suite")
         pairs.append(ComparedRuns(old, new, [ComparedSentence(*row, rule, not unlike, suite_of(new)) for row in rows]))
         unjudged = new.environment.unjudged
         problems += [*unlike, *([f"{name} has no verdict of {unjudged}"] if unjudged else [])]

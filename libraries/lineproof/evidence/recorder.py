@@ -54,7 +54,7 @@ class Recorder:
         self._passed: dict[tuple[str, bool, int], float] = {}
         """Profile, both directions or one, pairs -> the highest load of each port in frames/s that passed."""
         self._started = 0.0
-        self._test = ""
+        self.test = ""
         self._about: Mapping[str, Any] = {}
         self._trials: list[Trial] = []
         """The trials of the current sentence, as they were kept."""
@@ -109,7 +109,7 @@ class Recorder:
         """Begin the records of a sentence of *test*. *about*: what its requirement's record says of the test."""
         self._keep_telemetry()
         self.folder.next_requirement()
-        self._started, self._test, self._trials, self._about = time.time(), test, [], about
+        self._started, self.test, self._trials, self._about = time.time(), test, [], about
 
     def keep_trial(
         self,
@@ -131,7 +131,7 @@ class Recorder:
         self._add(
             TrialRecord,
             requirement=self.number,
-            test=self._test,
+            test=self.test,
             sentence=requirement.sentence,
             trial=trial,
             streams=self._streams[1],
@@ -180,7 +180,7 @@ class Recorder:
     def keep_margin(self, requirement: int, sentence: str, **bounds: Any) -> MarginRecord:
         """Keep the *bounds* of the margin of sentence *requirement* under the search's number; return the record."""
         return self._add(
-            MarginRecord, number=self.number, requirement=requirement, test=self._test, sentence=sentence, **bounds
+            MarginRecord, number=self.number, requirement=requirement, test=self.test, sentence=sentence, **bounds
         )
 
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance) -> RequirementRecord:
@@ -190,7 +190,7 @@ class Recorder:
         record = self._add(
             RequirementRecord,
             number=self.number,
-            test=self._test,
+            test=self.test,
             sentence=requirement.sentence,
             verdict=verdict.ruling.value,
             message=verdict.message,

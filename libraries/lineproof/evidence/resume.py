@@ -136,10 +136,10 @@ def identity(record: EnvironmentRecord) -> dict[str, Any]:
     return known
 
 
-def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]:
-    """Return the verdicts of other runs in *results* on the same goal, router and generator, by sentence, in order."""
-    tries: list[tuple[str, Try]] = []
-    gone_on_with: set[tuple[str, str]] = set()
+def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[tuple[str, str], list[Try]]:
+    """Return the verdicts of other runs in *results* on the same goal and router, by test and sentence, in order."""
+    tries: list[tuple[tuple[str, str], Try]] = []
+    gone_on_with: set[tuple[tuple[str, str], str]] = set()
     for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}")):
         try:
             then = EnvironmentRecord.from_json(path.read_bytes())
@@ -148,12 +148,12 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[str, list[Try]]
             run = read_run(path.parent)
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
             continue
-        tries += ((record.sentence, record.tries[-1]) for record in run.requirements)
-        gone_on_with |= {(record.sentence, other) for record in run.requirements for other in record.runs}
+        tries += (((record.test, record.sentence), record.tries[-1]) for record in run.requirements)
+        gone_on_with |= {((one.test, one.sentence), other) for one in run.requirements for other in one.runs}
         last, judged = run.trials[-1] if run.trials else None, {record.number for record in run.requirements}
         if last is not None and last.evidence and last.requirement not in judged:
-            tries.append((last.sentence, Try(then.run, ENDED_EARLY, last.trial.outcome.started, 1.0)))
-    by_sentence = defaultdict[str, list[Try]](list)
+            tries.append(((last.test, last.sentence), Try(then.run, ENDED_EARLY, last.trial.outcome.started, 1.0)))
+    by_sentence = defaultdict[tuple[str, str], list[Try]](list)
     for sentence, one in sorted(tries, key=lambda pair: pair[1].ended):
         if (sentence, one.run) not in gone_on_with:
             by_sentence[sentence].append(one)

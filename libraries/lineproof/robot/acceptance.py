@@ -64,7 +64,7 @@ class AcceptanceKeywords(Component):
         self._session: Session | None = None
         self._earlier: EarlierRun | None = None
         self._apart = self._begins_at_1 = ""
-        self._tries: dict[str, list[Try]] = {}
+        self._tries: dict[tuple[str, str], list[Try]] = {}
         self._cpu: Any = None
         self._judging = ""
         self._closed: dict[Path, RunSummary] = {}
@@ -234,7 +234,8 @@ class AcceptanceKeywords(Component):
         judged, verdict = self.shared.sentence, self.shared.verdict
         self.shared.progress.end()
         requirement = verdict.requirement
-        tries = tuple(each for each in self._tries.get(requirement.sentence, ()) if each.run not in verdict.runs)
+        earlier = self._tries.get((recorder.test, requirement.sentence), ())
+        tries = tuple(each for each in earlier if each.run not in verdict.runs)
         judged.verdict = verdict = replace(verdict, tries=tries, begins_at_1=self._begins_at_1)
         record = recorder.keep_verdict(verdict, session.tolerance)
         self._judging = ""
