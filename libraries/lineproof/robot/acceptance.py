@@ -133,6 +133,10 @@ class AcceptanceKeywords(Component):
         recorder.keep_parts(session, versions, configuration)
         if self.shared.labels is not None:
             self.shared.labels.show()
+            declared = session.plan.software.version
+            version = versions.get("router.version", declared)
+            beside = "" if declared in version else f" ({declared} in the platform's file)"
+            self.shared.labels.words["Software"] = f"{session.plan.software_name} {version}{beside}"
         logger.info(str(known or "the generator is not connected: its card is not known"))
         if headroom is None:
             logger.info("the generator is not calibrated: its own limits are not known (lineproof calibrate)")

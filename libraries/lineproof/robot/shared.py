@@ -278,7 +278,7 @@ class RunLabels:
     session: Session
     recorder: Recorder
     allure_folder: Path
-    words: Mapping[str, str]
+    words: dict[str, str]
 
     def show(self) -> None:
         """Set the suite's metadata, and Allure's environment and categories, as far as they are known by now."""
