@@ -240,7 +240,7 @@ CHANGED = {"fault": "CHANGED", "detail": "", "frames": 100.0}
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (lambda trial: trial.update(problems=[CHANGED]), "frames that are none"),
+        (lambda trial: trial.update(problems=[CHANGED]), "changed or copied frames"),
         (lambda trial: trial["outcome"].update(readings={}), "was looked at"),
     ],
 )

@@ -22,7 +22,7 @@ from lineproof.core.goal import read_goal
 from lineproof.core.quantity import Reason
 from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
-from lineproof.core.trial import Load, Tolerance, read_trial
+from lineproof.core.trial import Fault, Load, Tolerance, read_trial
 from lineproof.core.verdict import Verdict
 from lineproof.errors import ConfigError, Inconclusive, SentenceError, SlaFailure, TestbedError
 from lineproof.evidence.gate import ComparisonRule, gate
@@ -319,7 +319,7 @@ def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: 
         (Ruling.INCONCLUSIVE, "PASS", Inconclusive, "INCONCLUSIVE: 64b unidirectional ≥ 1 kpps: lost 2 %"),
         (Ruling.PASS, "FAIL", Inconclusive, "INCONCLUSIVE: 64b unidirectional ≥ 1 kpps: FAIL was expected\n  PASS: "),
         (Ruling.FAIL, "INCONCLUSIVE", Inconclusive, "INCONCLUSIVE: 64b unidirectional ≥ 1 kpps: INCONCLUSIVE was e"),
-        (Ruling.PASS, "PASS", None, "PASS: 64b unidirectional ≥ 1 kpps: lost 2 %"),
+        (Ruling.PASS, "PASS", None, "PASS: 64b unidirectional ≥ 1 kpps: lost 2 %\n  changed or copied"),
         (Ruling.FAIL, "FAIL", None, "FAIL, as expected: 64b unidirectional ≥ 1 kpps: lost 2 %"),
     ],
 )
@@ -329,7 +329,7 @@ def test_a_test_passes_with_the_verdict_that_it_expects_in_narrow_lines(
     said: list[str] = []
     monkeypatch.setattr(acceptance, "add_to_test_message", said.append)
     long = " ".join(["figure"] * 12)
-    keywords = keywords_of(verdict_of(ruling, f"of {long}"), expected)
+    keywords = keywords_of(verdict_of(ruling, f"of {long}", Fault.CHANGED.value), expected)
     try:
         keywords.verdict_should_be_as_expected()
     except (SlaFailure, Inconclusive) as raised:

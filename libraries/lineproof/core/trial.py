@@ -99,7 +99,7 @@ class Fault(NamedEnum):
     OWN_DELAY = "the generator delays frames itself"
     SURPLUS = "more frames came back than were sent"
     FOREIGN = "frames of other origin came in"
-    CHANGED = "frames came back that are none that was sent"
+    CHANGED = "changed or copied frames came back"
     COPIES = "frames may have come back twice"
     LOST_PROBES = "more probe frames were lost than frames are missing"
     SPARED_PROBES = "frames were later than the probe frames among them"

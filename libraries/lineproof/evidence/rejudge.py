@@ -394,7 +394,7 @@ def _judged(bench: RecordedBench, requirement: Requirement) -> Verdict:
         why = "no frame that came back was looked at in these trials"
     for trial in (trial for trial in looked_at if trial not in own.trials[: own.judged]):
         if any(problem.fault is Fault.CHANGED for problem in trial.problems):
-            why = f"trial {trial.number}, which is not needed for it, shows frames that are none that was sent"
+            why = f"trial {trial.number}, which is not needed for it, shows changed or copied frames"
     if verdict.ruling is Ruling.PASS and why:
         return replace(verdict, ruling=Ruling.INCONCLUSIVE, reason=Reason(why))
     return verdict

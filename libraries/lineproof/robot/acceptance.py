@@ -18,6 +18,7 @@ from robot.running.context import EXECUTION_CONTEXTS
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
 from ..core.step_down import StepDown
+from ..core.trial import Fault
 from ..core.verdict import Try, Verdict
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
@@ -132,11 +133,11 @@ class AcceptanceKeywords(Component):
         recorder, headroom, known = self.shared.records, session.generator.headroom, session.generator.known_limits
         recorder.keep_parts(session, versions, configuration)
         if self.shared.labels is not None:
-            self.shared.labels.show()
             declared = session.plan.software.version
             version = versions.get("router.version", declared)
             beside = "" if declared in version else f" ({declared} in the platform's file)"
             self.shared.labels.words["Software"] = f"{session.plan.software_name} {version}{beside}"
+            self.shared.labels.show()
         logger.info(str(known or "the generator is not connected: its card is not known"))
         if headroom is None:
             logger.info("the generator is not calibrated: its own limits are not known (lineproof calibrate)")
@@ -269,7 +270,8 @@ class AcceptanceKeywords(Component):
         message = narrow("\n  ".join([verdict.message, *judged.more]))
         if ruling.value == judged.expected:
             logger.info(message)
-            add_to_test_message(narrow("\n  ".join([self._line(), *judged.more])))
+            changes = [line.rpartition(": ")[2] for line in verdict.reason.details if Fault.CHANGED.value in line]
+            add_to_test_message(narrow("\n  ".join([self._line(), *changes, *judged.more])))
         elif judged.expected != Ruling.PASS.value:
             raise Inconclusive(narrow(unexpected(sentence, verdict.message, judged.expected)))
         else:
