@@ -84,7 +84,7 @@ def test_an_execution_of_several_suites_is_one_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     def execution(run_id: str) -> None:
-        for suffix, suite in (("", "A"), ("-2", "B")):
+        for suffix, suite in (("", "A"), ("-2", "B"), ("-10", "C")):
             made_run(tmp_path / "results", f"{run_id}{suffix}", Sentence(FORWARDS, around(5e6, 1)), suite=suite)
 
     for run_id in (ID, LATER):
@@ -95,15 +95,15 @@ def test_an_execution_of_several_suites_is_one_name(
     monkeypatch.chdir(tmp_path)
     for name in ("results", LATER, LATER[:12]):
         status, output = answer(capsys, name, "--baseline", ID)
-        assert status == 0 and output.startswith("PASS: 2 PASS, ")
+        assert status == 0 and output.startswith("PASS: 3 PASS, ")
     main(["summary", "results"])
     told = capsys.readouterr().err
-    assert LATER in told and "20991231T000000Z-abcdef, 20991231T000001Z-abcdef" in told
+    assert LATER in told and "sentence: 20991231T000000Z-abcdef, 20991231T000001Z-abcdef)" in told
     assert answer(capsys, f"results/{LATER}", "--baseline", ID)[0] == 2
     with pytest.raises(ConfigError, match="2 executions in results begin with '2026'"):
         main(["gate", "2026"])
     answer(capsys, LATER, "--tag", "both")
-    assert answer(capsys, ID, "--baseline", "both")[1].startswith("PASS: 2 PASS, ")
+    assert answer(capsys, ID, "--baseline", "both")[1].startswith("PASS: 3 PASS, ")
     # the results of another pipeline lie beside those that have the tag
     monkeypatch.chdir("/")
     shutil.copytree(tmp_path / "results" / ID, tmp_path / "another" / ID)

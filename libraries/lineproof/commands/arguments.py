@@ -70,7 +70,7 @@ def refuse_one_run_twice(runs: Iterable[tuple[str, RecordedRun]]) -> None:
 
 def _say_newest(name: str, runs: Sequence[Path]) -> None:
     if (folder := runs[0].parent) == Path(name):
-        newer = sorted(path.name for path in folder.glob("2*Z-*") if path.name > runs[-1].name)
+        newer = sorted(path.name for path in folder.glob("2*Z-*") if path.name > runs[-1].name and path not in runs)
         left_out = f" (newer, but killed or without a sentence: {', '.join(newer)})" if newer else ""
         say(f"{name}: the newest run that ended is {', '.join(run.name for run in runs)}{left_out}")
 
