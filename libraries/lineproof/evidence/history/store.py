@@ -27,7 +27,7 @@ from ...units import counted, moment
 from ...visible import shortened, visible
 from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table, verdict_cell
 from ..rejudge import confirmed
-from ..run import RecordedRun, find_runs, recorded_run
+from ..run import RecordedRun, execution_of, find_runs, recorded_run
 from ..run_files import REQUIREMENTS, Integrity, check_integrity
 from ..summary import SentenceRow, sentence_rows
 
@@ -319,8 +319,8 @@ def _groups(points: Sequence[Point], *names: str) -> dict[tuple[Any, ...], list[
 
 
 def _table(group: Sequence[Point], series: Mapping[tuple[Any, ...], Sequence[Point]], by_release: bool) -> Table:
-    """Return the newest runs beside each other."""
-    ordered = list({point.run: point for point in reversed(group)}.values())[::-1]
+    """Return the newest runs beside each other; those of one execution are one."""
+    ordered = list({execution_of(point.run): point for point in reversed(group)}.values())[::-1]
     if by_release:
         ordered = [point for point, after in pairwise(ordered) if point.release != after.release] + ordered[-1:]
     shown = ordered[-COLUMNS:]
@@ -328,9 +328,9 @@ def _table(group: Sequence[Point], series: Mapping[tuple[Any, ...], Sequence[Poi
     twice = Counter(sentence for sentence, _ in series)
     rows = []
     for (sentence, test), own in series.items():
-        by_run = {point.run: _cell(point) for point in own}
+        by_run = {execution_of(point.run): _cell(point) for point in own}
         name = sentence if twice[sentence] == 1 else f"{sentence} ({test})"
-        rows.append(Row([name, *(by_run.get(point.run, "–") for point in shown)]))
+        rows.append(Row([name, *(by_run.get(execution_of(point.run), "–") for point in shown)]))
     return Table([Column("sentence", left=True), *columns], rows)
 
 
