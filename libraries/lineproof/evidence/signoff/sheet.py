@@ -108,8 +108,9 @@ def make_sheet(folder: Path, now: datetime, about: Path | None = None, draft: bo
     of_run = summary_of(run)
     reasons = (*_reasons(run, of_run, told),)
     if reasons and not draft:
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        raise ConfigError(f"cannot be signed off: {reasons[0]}{more}; '--draft' makes a sheet to look at", folder)
+        briefly = ", ".join(re.split("[:,(]", reason)[0].strip() for reason in reasons)
+        listed = briefly if len(reasons) > 1 else reasons[0]
+        raise ConfigError(f"cannot be signed off: {listed}; '--draft' makes a sheet to look at", folder)
     manifest = sha256_of(folder / MANIFEST_FILE) if (folder / MANIFEST_FILE).is_file() else ""
     environment, made = run.environment, now.replace(microsecond=0)
     return Sheet(run, of_run, environment, told, manifest, made, reasons, draft)
@@ -231,7 +232,8 @@ def result(sheet: Sheet) -> str:
     """Return the result in a line: ``8 of 9 promises kept, 1 not kept (FAIL), …``."""
     records, marks = sheet.run.requirements, "".join(f"{mark}: " for mark in sheet.marks)
     count, waived = Counter(record.verdict for record in records), sum(map(bool, map(sheet.about.waivers_of, records)))
-    kept = f"{marks}{count['PASS']} of {counted(len(records), 'promise')} kept, {count['FAIL']} not kept (FAIL)"
+    promises = counted(len(records), "judged promise" if sheet.summary.incomplete else "promise")
+    kept = f"{marks}{count['PASS']} of {promises} kept, {count['FAIL']} not kept (FAIL)"
     counts = f"{kept}, {count['INCONCLUSIVE']} not decided (INCONCLUSIVE), {waived} waived"
     return "; ".join([counts, *sheet.summary.incomplete])
 
