@@ -69,7 +69,7 @@ class Statistic:
             return cls(word, variation)
         others = ", ".join(named[:-1])
         raise SentenceError(
-            f"'{word}' is no statistic here; expected p50, p99, p99.9 (any percentile), {others} or {named[-1]}"
+            f"'{word}' is no statistic here; expected p50, p99, p99.9 (any up to p99.999), {others} or {named[-1]}"
         )
 
     @property

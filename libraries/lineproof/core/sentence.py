@@ -145,7 +145,8 @@ def _parse_sentence(sentence: str, catalogue: TrafficNames, otherwise: Quantity)
     traffic = _traffic(sentence, catalogue.profile(traffic_words), asked, pairs)
     figure = _RIGHT_SIDE.match(right)
     if not figure:
-        raise SentenceError(f"'{right}' is not a figure with a unit; expected for example '95% line rate', '5 Mpps'")
+        problem = "is negative" if right.startswith("-") else "is not a figure with a unit"
+        raise SentenceError(f"'{right}' {problem}; expected for example '95% line rate', '5 Mpps'")
     threshold, quantity = _threshold(figure["number"], figure["unit"], quantity)
     scope = _parse_scope(figure["scope"], traffic, threshold, quantity)
     at_least = comparison in ("≥", ">=")
