@@ -219,7 +219,7 @@ def _costs_words(
     judged, whole = READING_OF[unit], together(rows)
     values = {} if whole is None else {name: _cycles(value) for name, value in whole.figures().items()}
     reasons = {
-        "cycles_per_packet": "{} cycles per packet",
+        "cycles_per_packet": "{} cycles per packet with polling",
         "cycles_per_packet_without_input": "{} without the input node",
         "vectors_per_call": "{} vectors per call",
     }

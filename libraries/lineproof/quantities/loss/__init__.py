@@ -63,11 +63,13 @@ class Loss(Quantity):
         offered, lost = sum(trial.offered for trial in trials), sum(trial.lost for trial in counted_lost)
         worst, load = promise.worst(trials), rate_words(mean_rate(trials, promise, "offered"), promise)
         several = len(trials[0].outcome.directions) > 1
-        counts = f"{lost:,} of {offered:,} frames{' of all directions' * several}"
         shown = partial(percent, limit=promise.limit.value)
         # what a FAIL counted, as every table has it; lines below say how much of it may be the testbed's
         as_counted = shown(loss_ratio(counted_lost, promise.in_total))
         lost_share = as_counted if ruling is Ruling.FAIL else proven(worst, ruling, promise.limit, shown)
+        # where none is missing, and some may have been lost all the same
+        missing = " are missing" * (not lost and lost_share != shown(0.0))
+        counts = f"{lost:,} of {offered:,} frames{' of all directions' * several}{missing}"
         where = " in the worst direction" * (several and lost > 0 and not promise.in_total)
         lost_words = "lost or changed" if changed and not is_split else "lost"
         summary = f"{lost_words} {lost_share}{where} ({counts}) at {load}"
