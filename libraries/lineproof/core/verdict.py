@@ -450,3 +450,5 @@ def _not_looked_at(verdict: Verdict) -> Iterator[str]:
         yield done or NOT_LOOKED_AT.done
     if not any(trial.outcome.latency for trial in verdict.trials):
         yield "no probe frames were among them, whose numbers show loss, copies and order"
+    elif verdict.requirement.profile.flows.count == 1:
+        yield "copies of the one flow in the place of lost frames are seen among probe frames alone"

@@ -137,6 +137,8 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     if row.trials:
         table = trials_document(record, row.trials, "").sections[0].parts
         parts.append(Folded("Its trials, frame by frame", [*([] if is_fail else workers), *table]))
+    if record.deviations:
+        parts.append(Folded("What was done otherwise than the methods ask for", [Items(record.deviations)]))
     return Document("", [Section(title, parts)])
 
 
