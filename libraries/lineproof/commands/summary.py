@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(FORMATS[arguments.format](execution), end="")
     if len(runs) == 1 and runs[0].incomplete and not (first / PAGE).exists():
         write_report(first, execution)
-        print(f"lineproof: {first} has them as {PAGE} now", file=sys.stderr)
+        print(f"lineproof: this summary is in {first / PAGE} now, too", file=sys.stderr)
     return 0
 
 
