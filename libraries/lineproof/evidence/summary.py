@@ -24,8 +24,9 @@ from ..core.phrases import changed_words, difference, percent
 from ..core.quantity import Promise
 from ..core.registry import is_installed
 from ..core.rule import Ruling
-from ..core.trial import Trial, counted_trials, loss_ratio
+from ..core.trial import Trial, loss_ratio
 from ..core.units import RATE_UNITS
+from ..core.verdict import weighing_trials
 from ..errors import LineproofError, in_words
 from ..session.judging import REMEDY
 from ..stats import Interval, mean_interval
@@ -85,7 +86,7 @@ class SentenceRow:
         is_counted = self.record.verdict == "FAIL" and promise.quantity.judges_loss and not self.changed
         if self.is_carried or is_counted or not judged or not judged[0].outcome.directions:
             return None
-        ends = promise.quantity.ends(promise, counted_trials(judged))
+        ends = promise.quantity.ends(promise, weighing_trials(promise, judged, Ruling(self.record.verdict)))
         return None if ends == UNKNOWN or ends.is_exact else ends
 
     @property
