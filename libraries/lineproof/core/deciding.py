@@ -158,7 +158,7 @@ def decide(
     asked, doubts = Asked(promise, earlier), promise.quantity.doubts
     plan = TrialPlan(promise, line_pps, is_timed=conditions.clock_speed == 1 and not conditions.tolerance.ends_in_time)
     if warm_up is not None:
-        plan.learn(warm_up)
+        plan.learn(with_doubts(warm_up, promise.conditions, doubts))
     while True:
         own = asked.trials[len(earlier) :]
         # no end comes before the first trial, a PASS rests on the last one, and a soak on all of its time
@@ -227,7 +227,8 @@ class TrialPlan:
             least = self._extra if promise.quantity.is_mean else 0.0
             self._extra = min(self._most_extra, max(least, late + 1.25 * self._clock / seconds - slack))
         share = max((row.backlog or 0) / max(1, row.offered) for row in directions) / promise.conditions.finest
-        if share > 1:
+        # what keeps the promise without the frames in its queues needs no longer trials
+        if share > 1 and shown_by(trial, promise) != KEEPS:
             seconds = max(seconds, trial.outcome.duration * share * 1.25)
         if not promise.soak:
             # to a tenth of a second, which reads better
