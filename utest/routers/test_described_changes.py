@@ -262,6 +262,7 @@ def test_a_saved_configuration_is_not_loaded_over_what_others_have_changed(kille
 
 LOOK = {"run": "show x", "pattern": "x (?P<value>\\S+)", "example": "x 1", "expected": {"value": "1"}, "without": ""}
 CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
+COUNTS = r"(?P<rx_packets>\d+) in, (?P<tx_packets>\d+) out"
 
 
 @pytest.mark.parametrize(
@@ -269,7 +270,7 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
     [
         ({"changes": [{"do": ["a"], "look": LOOK}]}, "no 'undo', nor 'back' with a 'look'"),
         ({"changes": [{"do": ["a"], "back": ["b"]}]}, "'back'.*; expected a 'look'"),
-        ({"changes": [{"do": ["a"], "back": ["b"], "look": LOOK | {"none": "y", "ours": "1"}}]}, "no 'undo' for it"),
+        ({"changes": [{"do": ["a"], "back": ["b"], "look": LOOK | {"ours": "1"}}]}, "no value before .* no 'undo'"),
         ({"changes": [CHANGE | {"like": "x"}]}, "expected a change, with 'do'"),
         ({"changes": [CHANGE | {"with": ["x"]}]}, "'with' has text for words in braces"),
         ({"changes": [CHANGE | {"look": LOOK | {"run": "show {networks}"}}]}, "'{networks}' is not known"),
@@ -280,9 +281,11 @@ CHANGE = {"do": ["a {peer}"], "undo": ["b {peer}"]}
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": ["(?P<value>a)", "b"]}}]}, "at most 1 item"),
         ({"changes": [CHANGE | {"look": LOOK | {"pattern": "x"}}]}, "names no 'value'"),
         ({"changes": [CHANGE], "save": ["s"], "restore": ["r"], "look": LOOK | {"run": "{peer}"}}, "is not known"),
+        # the counts would be those of the first interface
+        ({"commands": {"counters": {"run": "show", "pattern": ["^{interface} is", COUNTS]}}}, "is for all interfaces"),
     ],
 )
-def test_a_look_that_cannot_be_is_refused(data: dict[str, Any], words: str) -> None:
+def test_a_look_or_a_query_that_cannot_be_is_refused(data: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words.replace("{", r"\{")):
         raise ValueError([*RouterDescription.model_validate({"shell": "x", **data}).problems()])
 

@@ -240,8 +240,8 @@ class RouterDescription(CommandChannel):
             elif not (change.undo or self.restore):
                 if not change.back:
                     yield place, "has no 'undo', nor 'back' with a 'look', and there is no 'restore'; expected one"
-                elif change.look and change.look.none and change.look.ours:
-                    yield place, "has 'none' for a value that was not there, and no 'undo' for it; expected both"
+                elif (look := change.look) and look.ours and (look.none or look.without is not None):
+                    yield place, "may find no value before ('none' or 'without'), and has no 'undo'; expected one"
         for place, query in self._queries():
             for key, text in list(query.problems()) or self._tried(query):
                 yield (*place, *key), text

@@ -229,11 +229,10 @@ class InterfaceQuery(Query):
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong with its keys."""
         yield from super().problems()
-        if self.is_of_one and INTERFACE not in self.run and not self.names_interface:
-            yield (
-                ("run",),
-                "is for all interfaces; expected {interface} there, in 'pattern' or 'json_paths', or 'block'",
-            )
+        each = (*self.pattern, *self.json_paths.values())
+        is_one = self.block is not None or INTERFACE in self.run or all(INTERFACE in text for text in each)
+        if self.is_of_one and not is_one:
+            yield ("run",), "is for all interfaces; expected {interface} there or in each expression, or 'block'"
         if self.block is not None and "interface" not in compiled(self.block).groupindex:
             yield ("block",), "finds the first line of each interface; expected a group (?P<interface>…)"
 
