@@ -184,6 +184,8 @@ class AcceptanceKeywords(Component):
         they decide, nothing is sent. Each trial is on the disk before the next begins. Never fails: a testbed that
         breaks down gives INCONCLUSIVE. If the trials proved nothing because the router hung, and labgrid may switch its
         power (``lab: {power: …}`` in the testbed's file), it is tried once more after that.
+        Example:
+        | Judge In Trials
         """
         session, judged = self.shared.session, self.shared.sentence
         carried = self._carried(judged.requirement)
