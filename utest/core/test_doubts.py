@@ -310,7 +310,7 @@ def test_every_problem_moves_an_end_outwards(kind: Fault) -> None:
 
 
 def test_an_uncertain_end_of_sending_is_a_time_between_two() -> None:
-    def seconds(tolerance: Tolerance = Tolerance(), clock_speed: float = 1.0, **testbed: float) -> Bounds:  # noqa: B008
+    def seconds(tolerance: Tolerance = Tolerance(), clock_speed: float = 1.0, **testbed: float) -> Bounds:
         outcome = router(late=testbed.get("late", 0.0), clock=testbed.get("clock", 0.0))(Load(PPS), 1.0)
         return read_trial(1, outcome, tolerance, clock_speed).seconds
 

@@ -121,7 +121,7 @@ def _transcript(text: str) -> Answers:
     answers: Answers = defaultdict(list)
     for part in text.removeprefix("$ ").split("\n$ "):
         head, _, output = part.partition("\n")
-        status, command = re.fullmatch(r"(?:\[(\d+)\] )?(.*)", head).groups()  # type: ignore[union-attr]
+        ((status, command),) = re.findall(r"\A(?:\[(\d+)\] )?(.*)", head)
         answers[command].append((f"{output}\n" if output else "", int(status or 0)))
     return answers
 

@@ -346,7 +346,7 @@ class Requirement(TrafficWords):
             " (IEEE 802.3: ± 100 ppm each), and beyond that they decide, not the router"
         )
 
-    def promise(self, goal: Goal, load: Load, link_bps: float, own: OwnPart = OwnPart()) -> Promise:  # noqa: B008
+    def promise(self, goal: Goal, load: Load, link_bps: float, own: OwnPart = OwnPart()) -> Promise:
         """Return the sentence in numbers, judged at *load* under *goal* on ports of *link_bps* (L1 bit/s)."""
         return Promise(
             quantity=self.quantity,

@@ -76,8 +76,8 @@ def make_outcome(
         way, pps = (direction.tx_port, direction.rx_port), (rates or {}).get(direction.tx_port, load.pps)
         row = counted(before.ports, counts.after.ports, way, round(pps * duration))
         by_direction.append(replace(row, backlog=queue_growth(snapshots, sent, row)))
-    queues = before.queue_full, counts.after.queue_full
-    queue_full = None if None in queues else max(0.0, queues[1] - queues[0])  # type: ignore[operator]
+    was_full, full = before.queue_full, counts.after.queue_full
+    queue_full = None if was_full is None or full is None else max(0.0, full - was_full)
     # a core that filled its queue was not idle: the reading was not there yet
     cpu = None if not counts.cpu_util and queue_full else counts.cpu_util
     problems = [Problem(Fault.GENERATOR, text) for text in counts.complaints]

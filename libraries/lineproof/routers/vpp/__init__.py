@@ -269,9 +269,9 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     blocks = list[ThreadRuntime]()
     for part in re.split(r"^-{9,}\n", text, flags=re.MULTILINE):
         try:
-            name, seconds, rate, table = _THREAD.fullmatch(part).groups()  # type: ignore[union-attr]
+            name, seconds, rate, table = _groups(_THREAD, part)
             times, thread = (figure(seconds), figure(rate)), name or "vpp_main"
-        except (ValueError, AttributeError):
+        except ValueError:
             shown = first_line(part) or "no output"
             raise TestbedError(f"'{_RUNTIME}' was not understood: '{shown}'") from None
         nodes = (row for row in table.splitlines() if row.strip() not in ("", _PENDING))
@@ -279,12 +279,18 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     return tuple(blocks)
 
 
+def _groups(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    if (match := pattern.fullmatch(text)) is None:
+        raise ValueError(text)
+    return match.groups()
+
+
 def _parse_node(row: str, thread: str) -> NodeRuntime:
     try:
-        name, state, *counts, clocks, per_call = (word.strip() for word in _NODE.fullmatch(row).groups())  # type: ignore[union-attr]
+        name, state, *counts, clocks, per_call = map(str.strip, _groups(_NODE, row))
         calls, vectors, suspends = map(counter_value, counts)
         return NodeRuntime(thread, name, state.strip('"'), calls, vectors, suspends, figure(clocks), figure(per_call))
-    except (ValueError, AttributeError):
+    except ValueError:
         raise TestbedError(f"a row of 'show runtime' was not understood: '{row.strip()}'") from None
 
 
