@@ -43,7 +43,7 @@ def _run_document(run: Integrity, signed: Signed | None) -> dict[str, Any]:
         "records_sha256": run.sum_of_records,
         "files": len(run.sums),
         "records": run.records,
-        "altered": [{"file": finding.file, "line": finding.line, "finding": finding.words} for finding in run.altered],
+        "altered": [{"file": one.file, "line": one.line, "finding": one.finding} for one in run.altered],
         "notes": list(run.notes),
         "signature": signed and {"key": signed.key_id, "checked": signed.checked, "comment": signed.comment},
     }

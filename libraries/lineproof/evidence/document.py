@@ -208,15 +208,15 @@ def _text_table(table: Table, width: int) -> list[str]:
     )
     columns = list(zip(names, *rows, strict=True))
     first, *others = (max(1, *map(len, column)) for column in columns)
-    least, *words = (max([1, *map(len, " ".join(column).split())]) for column in columns)
+    least, *longest = (max([1, *map(len, " ".join(column).split())]) for column in columns)
     gaps = 2 * len(others)
-    if least + sum(words) + gaps > width:
+    if least + sum(longest) + gaps > width:
         facts = (Facts({name: cell for name, cell in zip(names, row, strict=True) if cell}) for row in rows)
         return [line for fact in facts for line in ("", *_text_of(fact, width))][1:]
-    others = [max(min(24, other), word) for other, word in zip(others, words, strict=True)]
+    others = [max(min(24, other), most) for other, most in zip(others, longest, strict=True)]
     # names of columns are broken before what is below them
     whole = [max(map(len, (*head.split(), *column))) for head, *column in columns[1:]]
-    for wanted, fewest in ((first, whole), (max(least, min(28, first)), words)):
+    for wanted, fewest in ((first, whole), (max(least, min(28, first)), longest)):
         slack = [wide - few for wide, few in zip(others, fewest, strict=True)]
         while width - sum(others) - gaps < wanted and max(slack, default=0) > 0:
             widest = max(range(len(others)), key=lambda place: (slack[place] > 0, others[place]))

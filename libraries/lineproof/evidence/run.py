@@ -278,7 +278,7 @@ def recorded_run(state: Integrity) -> RecordedRun:
     state.refuse_altered()
     records, misfits = state.parsed()
     for first in misfits:
-        raise ConfigError(first.words, state.path / first.file, first.line)
+        raise ConfigError(first.finding, state.path / first.file, first.line)
     if not records[ENVIRONMENT_FILE]:
         # it is written before any record: a run that was killed before it has measured nothing
         raise ConfigError(f"has no {ENVIRONMENT_FILE}, which says what was tested", state.path)

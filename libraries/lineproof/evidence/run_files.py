@@ -169,10 +169,10 @@ CHANGED, MISSING, ADDED = "was changed", "is missing", "was added"
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """A thing not as the run left it: a file of its folder, words, and of a file of records the line, from 1."""
+    """A file of a run's folder that is not as the run left it, and of a file of records the line, from 1."""
 
     file: str
-    words: str
+    finding: str
     line: int | None = None
 
     def __post_init__(self) -> None:
@@ -181,7 +181,7 @@ class Alteration:
             object.__setattr__(self, "file", ascii(self.file))
 
     def __str__(self) -> str:
-        return f"{self.file}{f':{self.line}' if self.line else ''} {self.words}"
+        return f"{self.file}{f':{self.line}' if self.line else ''} {self.finding}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Integrity:
             first, *more = self.altered
             others = f" (and {len(more)} more)" if more else ""
             raise ConfigError(
-                f"{first.words}{others}; what was altered proves nothing: use the folder as the run left it"
+                f"{first.finding}{others}; what was altered proves nothing: use the folder as the run left it"
                 f" ('lineproof verify {self.path}' names every alteration)",
                 self.path / first.file,
                 first.line,

@@ -136,7 +136,7 @@ class AcceptanceKeywords(Component):
             declared = session.plan.software.version
             version = versions.get("router.version", declared)
             beside = "" if declared in version else f" ({declared} in the platform's file)"
-            self.shared.labels.words["Software"] = f"{session.plan.software_name} {version}{beside}"
+            self.shared.labels.metadata["Software"] = f"{session.plan.software_name} {version}{beside}"
             self.shared.labels.show()
         logger.info(str(known or "the generator is not connected: its card is not known"))
         if headroom is None:

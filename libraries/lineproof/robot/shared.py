@@ -273,12 +273,12 @@ class Interruption:
 
 @dataclass(frozen=True)
 class RunLabels:
-    """*recorder* writes the run of *session*; *words*: the suite's metadata beside the testbed's."""
+    """*recorder* writes the run of *session*; *metadata*: the suite's, beside the testbed's."""
 
     session: Session
     recorder: Recorder
     allure_folder: Path
-    words: dict[str, str]
+    metadata: dict[str, str]
 
     def show(self) -> None:
         """Set the suite's metadata, and Allure's environment and categories, as far as they are known by now."""
@@ -287,7 +287,7 @@ class RunLabels:
         if simulated:
             faster = f"; its clock runs {speed:g} times as fast as real time" if speed != 1 else ""
             testbed = f"SIMULATED (not a measurement of a router): {self.session.simulation_text}{faster}"
-        labels = {"Testbed": testbed, **self.words}
+        labels = {"Testbed": testbed, **self.metadata}
         for name, value in labels.items():
             if known.get(name) != value:
                 BuiltIn().set_suite_metadata(name, value, append=False, top=False)

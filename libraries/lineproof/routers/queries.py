@@ -80,7 +80,7 @@ class Query(Config):
     groups: ClassVar[tuple[str, ...]] = ()
     """The values that it may read; with ``…`` at its end one stands for all that begin so."""
     needed: ClassVar[tuple[str, ...]] = ()
-    words: ClassVar[tuple[str, ...] | None] = ()
+    placeholders: ClassVar[tuple[str, ...] | None] = ()
     """All that may stand in braces in ``run``; None: the words of its change."""
 
     run: Line
@@ -113,8 +113,8 @@ class Query(Config):
         for name in () if strange else self.needed:
             if name not in self.named:
                 yield (key,), f"names no '{name}'; expected a group (?P<{name}>…), or its path in 'json_paths'"
-        if self.words is not None:
-            yield from unknown_words(self.run, self.words, ("run",))
+        if self.placeholders is not None:
+            yield from unknown_words(self.run, self.placeholders, ("run",))
 
     def blocks(self, output: str, interface: str = "") -> Iterator[tuple[str, str]]:
         """Yield *interface*, and all of *output*, which is about it."""
@@ -215,7 +215,7 @@ class TemperatureQuery(FigureQuery):
 class InterfaceQuery(Query):
     """Shows an interface: ``run`` names it, or ``block`` finds where it begins in an output about all."""
 
-    words: ClassVar[tuple[str, ...] | None] = ("interface",)
+    placeholders: ClassVar[tuple[str, ...] | None] = ("interface",)
     is_of_one: ClassVar[bool] = True
     """It shows the interface that was asked for."""
 
@@ -308,7 +308,7 @@ class TableQuery(InterfaceQuery):
     """
 
     groups: ClassVar[tuple[str, ...]] = ("…",)
-    words: ClassVar[tuple[str, ...] | None] = ("interface", "trees")
+    placeholders: ClassVar[tuple[str, ...] | None] = ("interface", "trees")
     is_of_one: ClassVar[bool] = False
 
     each: str = ""
@@ -408,7 +408,7 @@ class CountersQuery(TableQuery):
 
     groups = (*COUNTERS, "arriving_…", "passing_…", "leaving_…")
     needed = ("rx_packets", "tx_packets")
-    words, is_of_one = ("interface",), True
+    placeholders, is_of_one = ("interface",), True
 
     packets: tuple[str, str] = ("rx_packets", "tx_packets")
     causes: Mapping[Expression, CauseRule] = {
@@ -453,7 +453,7 @@ class LookQuery(Query):
     output where the value of the example is not there.
     """
 
-    groups, needed, words = ("…",), ("value",), None
+    groups, needed, placeholders = ("…",), ("value",), None
 
     pattern: OneExpression = ()
     none: Expression = ""

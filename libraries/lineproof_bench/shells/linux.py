@@ -138,9 +138,9 @@ def _card_file(path: str, line: CommandLine) -> str | None:
 
 def _ethtool(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     """``ethtool -i``, ``-k``, ``-K`` with ``lro``, ``-l`` and ``-S``."""
-    option, name, *words = (*arguments, "", "")
+    option, name, *settings = (*arguments, "", "")
     queues = [(queue, thread) for interface, queue, thread in _queues_of(line.state) if interface == name]
-    match option, words[:2]:
+    match option, settings[:2]:
         case "-i", _:
             return CommandOutput(f"driver: {DRIVER}\nversion: {line.state.version}\nfirmware-version: \nbus-info: \n")
         case "-k", _:

@@ -315,9 +315,9 @@ def _goal_words(goal: Goal) -> Mapping[str, str]:
         **{"seconds": goal.final_trial_duration, "budget": goal.budget, "lossless": lossless},
         "good_trials": counted(goal.fewest_trials, "good trial"),
     }
-    words = {name: text.format_map(terms) for name, text in WORDS["goal"].items()}
-    strict = words.pop("strict")
-    return words | ({"forgiven": strict} if goal.is_strict or not all(shares[:2]) else {})
+    phrases = {name: text.format_map(terms) for name, text in WORDS["goal"].items()}
+    strict = phrases.pop("strict")
+    return phrases | ({"forgiven": strict} if goal.is_strict or not all(shares[:2]) else {})
 
 
 def _in_plain_words(record: RequirementRecord) -> str:
