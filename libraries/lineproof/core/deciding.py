@@ -13,7 +13,6 @@ from .foreign import LATEST
 from .quantity import Promise
 from .rule import Rule, Ruling
 from .trial import Fault, Load, Measure, Tolerance, Trial, read_trial
-from .units import RATE_UNITS
 
 MOST_UNCERTAIN = 0.003
 """Share of a trial by which its sending time may be uncertain: more load makes up for that much, then longer trials."""
@@ -213,7 +212,7 @@ class TrialPlan:
         width = self._clock / self.seconds
         is_full = promise.load_pps * (1 + max(self._extra, late + 1.25 * width)) >= self._line
         slack, needs_more = goal.resolution, promise.needs_full_load
-        if promise.unit in RATE_UNITS and not promise.quantity.threshold_is_load:
+        if promise.is_rate:
             # a rate is seconds below: what a clock leaves open of them has to be sent beyond it
             least = promise.limit.value / (len(directions) if promise.in_total else 1)
             spare = (self._line if is_full else promise.load_pps) / least - 1 if least else math.inf

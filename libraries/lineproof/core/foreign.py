@@ -115,9 +115,11 @@ class ForeignFrames:
         seconds = max(outcome.duration, outcome.elapsed + readings.get("elapsed_uncertainty", 0.0))
         seconds += readings.get("drain", 0.0)
         rows = tuple(
-            replace(row, foreign=min(row.forwarded, max(self._group_frames(row, readings), most)))
+            replace(
+                row,
+                foreign=min(row.forwarded, max(self._group_frames(row, readings), self.budget(row.rx_port, seconds))),
+            )
             for row in outcome.directions
-            for most in [self.budget(row.rx_port, seconds)]
         )
         return replace(outcome, directions=rows)
 

@@ -94,11 +94,16 @@ class Promise:
         unnoticed = math.inf
         if self.quantity.judges_loss and self.limit.value:
             unnoticed = self.limit.value / 10
-        elif self.unit in RATE_UNITS and not self.quantity.threshold_is_load:
+        elif self.is_rate:
             # of a total each direction has a part
             rate = self.limit.value / (2 * self.pairs if self.in_total else 1)
             unnoticed = goal.resolution * rate / self.load_pps
         return Conditions(self.load_pps, goal.resolution, goal.unseen, goal.risk, seconds, self.own, unnoticed)
+
+    @property
+    def is_rate(self) -> bool:
+        """Return whether so many frames/s are to come back, whatever is offered."""
+        return self.unit in RATE_UNITS and not self.quantity.threshold_is_load
 
     def figures(self, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return :meth:`Quantity.figures`."""

@@ -142,11 +142,7 @@ class StepDown:
         noise = SPREAD_FACTOR * 2 * fmean(decreases) + 1
         level_bound = max(noise, READ_SKEW_SECONDS * self.second.pps + 1)
         drops = (high - count for high, count in zip(accumulate(tail, max), tail, strict=True))
-        return (
-            noise,
-            level_bound,
-            level_bound + 2 * max(drops),
-        )
+        return noise, level_bound, level_bound + 2 * max(drops)
 
     def _tail(self, missing: Sequence[int]) -> Sequence[int]:
         return missing[-max(MIN_SAMPLES // 2, round(TAIL_SHARE * len(missing))) :]

@@ -66,21 +66,21 @@ class EarlierRun:
 
         Raises ConfigError, which names what was altered in it if anything was.
         """
-        missing = ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
-        error = missing
-        asked_for = set[str]()
+        altered, suites = list[ConfigError](), set[str]()
         for folder in find_runs(run_id, results):
             try:
                 run = read_run(folder)
-            except ConfigError as altered:  # nobody knows which suite it was
-                error = altered
+            except ConfigError as error:  # nobody knows which suite it was
+                altered.append(error)
                 continue
             if run.environment.suite == suite:
                 return cls(run)
-            asked_for.add(run.environment.suite.partition(".")[0])
-        if error is missing and suite.partition(".")[0] in asked_for:
+            suites.add(run.environment.suite.partition(".")[0])
+        if altered:
+            raise altered[-1]
+        if suite.partition(".")[0] in suites:
             return None
-        raise error
+        raise ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
 
     def take(self, test: str, sentence: str) -> list[TrialRecord]:
         """Return the trials of *sentence* of *test*; a second call returns those of the second such sentence."""

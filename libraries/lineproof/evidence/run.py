@@ -75,8 +75,9 @@ def new_run_id(now: datetime) -> str:
 
 
 def execution_of(run: str) -> str:
-    """Return the id of the execution of *run*, ``id``, ``id-2`` and so on: they begin with it."""
-    return "-".join(run.split("-")[:2])
+    """Return the id of the execution of *run*: ``id`` of ``id``, ``id-2`` and so on; of another name, that name."""
+    match = _RUN_ID.fullmatch(run)
+    return match[1] if match else run
 
 
 class RunFolder:
