@@ -304,8 +304,10 @@ def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: 
         raise ZeroDivisionError("no such axis")
 
     monkeypatch.setattr(acceptance, "sentence_plot", broken)
+    monkeypatch.setattr(acceptance, "add_to_test_message", print)
     keywords = keywords_of(verdict_of(Ruling.PASS))
     keywords.keep_evidence()
+    keywords.verdict_should_be_as_expected()
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert "no plot of the trials: an error of Lineproof's own (lineproof/robot/acceptance.py, line " in warning
     (table,) = keywords.shared.shown

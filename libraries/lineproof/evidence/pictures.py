@@ -1,20 +1,21 @@
 """The pictures of a sentence: its own quantity, trial by trial, beside the promise; the work of the router's workers.
 
 Trials that are set aside have no part in it. Red is what was lost of a promise; what was lost beyond it is an outline.
+After the trials of a rate come the higher loads at which its margin was searched for, one bar for all trials of a load.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from ..core.bounds import UNKNOWN, Bounds
 from ..core.latency import LOST as LOST_PROBE
 from ..core.phrases import percent
 from ..core.quantity import Requirement
-from ..core.trial import DirectionCount, Fault, Trial
+from ..core.trial import Fault, Trial
 from ..core.under_load import BUSY_SHARE, FRAMES_TAKEN
 from ..core.units import RATE_UNITS
 from ..units import line_rate_pps, si
@@ -30,13 +31,28 @@ def plot_name(requirement: Requirement) -> str:
     return names.get(quantity.chart, f"{quantity.title or quantity.name} of each trial")
 
 
-def sentence_plot(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool = False) -> str:
-    """Return the picture of the sentence of *record* as SVG."""
+def sentence_plot(
+    record: RequirementRecord,
+    trials: Sequence[Trial],
+    title: str,
+    simulated: bool = False,
+    searched: Sequence[Trial] = (),
+) -> str:
+    """Return the picture of the sentence of *record* as SVG; *searched*: the trials for its margin."""
     judged, kind = [trial for trial in trials if trial.number], record.promise.quantity.chart
     # bars would show what was not proven
     kind = "range" if record.verdict == "INCONCLUSIVE" and judged else kind
-    plot = _rates if kind == "rates" or not judged else _latencies if kind == "histogram" else _ranges
-    return plot(record, judged, title, simulated)
+    if kind == "rates" or not judged:
+        return _rates(record, judged, title, simulated, searched)
+    return (_latencies if kind == "histogram" else _ranges)(record, judged, title, simulated)
+
+
+def by_load(trials: Sequence[Trial]) -> dict[str, list[Trial]]:
+    """Return *trials* by the frames/s that each port was to send, in words: ``5.012 M``."""
+    loads = defaultdict[str, list[Trial]](list)
+    for trial in trials:
+        loads[si(trial.outcome.directions[0].intended / trial.outcome.duration, "")].append(trial)
+    return loads
 
 
 def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool) -> str:
@@ -81,27 +97,31 @@ def _promised(record: RequirementRecord) -> str:
 # -- rates -------------------------------------------------------------------------------------------------------------
 
 
-def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool) -> str:
+def _rates(
+    record: RequirementRecord, trials: Sequence[Trial], title: str, simulated: bool, searched: Sequence[Trial]
+) -> str:
     """Return the rates of each trial: forwarded, then lost, then unsent frames; their end is the load.
 
     There is one bar for all directions if the promise counts them in total. A quantity that does not judge loss allows
-    what is lost beyond its limit.
+    what is lost beyond its limit. Nothing was promised at the loads of *searched*.
     """
     demanded, link_bps = record.requirement, record.link_bps
     promised = demanded.threshold_pps(link_bps) if demanded.threshold.unit in RATE_UNITS else 0.0
     needed = math.inf if record.promise.quantity.judges_loss else promised
+    loads = sorted(by_load(searched).items(), key=lambda load: load[1][0].outcome.load.pps)
+    groups = [(str(trial.number), [trial], needed) for trial in trials] + [(load, own, 0.0) for load, own in loads]
     bars: list[tuple[int, int, int, list[Part], float, str]] = []
-    for column, trial in enumerate(trials):
-        own = list(enumerate(trial.outcome.directions))
-        groups = [own] if record.promise.in_total else [[row] for row in own]
-        drawn = [_rate_bar(trial, group, needed) for group in groups]
-        drawn = [([_SET_ASIDE], 0.0, "")] if trial.is_set_aside else drawn
+    for column, (_, own, least) in enumerate(groups):
+        numbers = range(len(own[0].outcome.directions))
+        directions = [numbers] if record.promise.in_total else [range(number, number + 1) for number in numbers]
+        drawn = [_rate_bar(own, each, least) for each in directions]
+        drawn = [([_SET_ASIDE], 0.0, "")] if least and own[0].is_set_aside else drawn
         bars += [(column, number, len(drawn), *bar) for number, bar in enumerate(drawn)]
     line_rate = line_rate_pps(link_bps, record.mean_size)
     most = max([promised, *filter(math.isfinite, (sum(part.size for part in bar[3]) for bar in bars))])
-    across = columns(
-        f"trial (line rate of one direction: {si(line_rate, 'pps')})", [str(trial.number) for trial in trials]
-    )
+    after = ", then frames/s tried for the margin" if loads else ""
+    below = f"trial{after} (line rate of one direction: {si(line_rate, 'pps')})"
+    across = columns(below, [name for name, *_ in groups])
     plot = Chart(title, across, scaled("rate", "pps", 1.12 * most or line_rate), simulated)
     for column, number, of, parts, *_ in bars:
         plot.bar(plot.beside(column, number, of), parts, of)
@@ -112,35 +132,44 @@ def _rates(record: RequirementRecord, trials: Sequence[Trial], title: str, simul
     return plot.svg()
 
 
-def _rate_bar(trial: Trial, rows: Sequence[tuple[int, DirectionCount]], needed: float) -> tuple[list[Part], float, str]:
+def _rate_bar(trials: Sequence[Trial], directions: range, needed: float) -> tuple[list[Part], float, str]:
     """Return a bar, the end of the rate that is *needed* within it, and the rate that came in words, if it is less.
 
     Losses below the rate that is *needed* are red, and those beyond it are allowed. Where frames came back changed, as
     many of those that nobody looked at may be: they are hatched.
     """
-    parts, lost, unsent, seconds = list[Part](), 0.0, 0.0, trial.seconds.high or 1e-9
-    maybe_changed = 0.0
-    for number, row in rows:
-        forwarded = min(row.forwarded, row.offered) / seconds
-        changes = (problem for problem in trial.problems if problem.fault is Fault.CHANGED and problem.concerns(row))
-        changed = min(forwarded, sum(problem.most_frames for problem in changes) / seconds)
-        parts.append(Part(forwarded - changed, f"forwarded {row.tx_port} → {row.rx_port}", AREAS[number % len(AREAS)]))
+    parts, lost, unsent, maybe_changed = list[Part](), 0.0, 0.0, 0.0
+    seconds = sum(trial.seconds.high for trial in trials) or 1e-9
+    counts = [row for trial in trials for row in trial.outcome.directions[directions.start : directions.stop]]
+    for number in directions:
+        own = [(trial, trial.outcome.directions[number]) for trial in trials]
+        forwarded = sum(min(row.forwarded, row.offered) for _, row in own) / seconds
+        offered = sum(row.offered for _, row in own) / seconds
+        changes = (one for trial, row in own for one in trial.problems if one.concerns(row))
+        most_changed = sum(one.most_frames for one in changes if one.fault is Fault.CHANGED) / seconds
+        changed = min(forwarded, most_changed)
+        name = f"forwarded {own[0][1].tx_port} → {own[0][1].rx_port}"
+        parts.append(Part(forwarded - changed, name, AREAS[number % len(AREAS)]))
         maybe_changed += changed
-        lost += row.offered / seconds - forwarded
-        unsent += max(0.0, row.intended / trial.outcome.duration - row.offered / seconds)
-    is_changed = maybe_changed > 0 or any(row.changed for _, row in rows)
+        lost += offered - forwarded
+        intended = sum(row.intended for _, row in own) / sum(trial.outcome.duration for trial in trials)
+        unsent += max(0.0, intended - offered)
+    is_changed = maybe_changed > 0 or any(row.changed for row in counts)
     parts += [Part(maybe_changed, "may have come back changed", chart.CHANGED)] if maybe_changed else []
     forwarded = math.fsum(part.size for part in parts)
     missing = min(lost, max(0.0, needed - forwarded))
     gone = "lost or changed" if is_changed else "lost"
+    beyond = "which this sentence allows" if needed else "beyond the promise"
     parts += [Part(missing, gone, chart.LOST)] if missing else []
-    parts += [Part(lost - missing, f"{gone}, which this sentence allows", chart.ALLOWED)] if lost > missing else []
+    parts += [Part(lost - missing, f"{gone}, {beyond}", chart.ALLOWED)] if lost > missing else []
     # less than the width of a line cannot be seen
     parts += [Part(unsent, "never sent by the generator", chart.UNSENT)] if unsent > 0.002 * (forwarded + lost) else []
-    ratio = sum(row.lost for _, row in rows) / max(1, sum(row.offered for _, row in rows))
-    came = f"{si(forwarded, 'pps')}{f' (−{percent(ratio)})' if missing == lost else ''}"
+    ratio = f"−{percent(sum(row.lost for row in counts) / max(1, sum(row.offered for row in counts)))}"
     if is_changed:
         return parts, forwarded + missing, f"≤ {si(forwarded, 'pps')}: changed"
+    if lost and not needed:
+        return parts, forwarded + lost, ratio
+    came = f"{si(forwarded, 'pps')}{f' ({ratio})' if missing == lost else ''}"
     return parts, forwarded + missing, came if missing else ""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
@@ -26,7 +25,7 @@ from ..visible import one_line, shortened
 from .chart import SvgPicture, svg_image
 from .document import Cell, Column, Document, Figure, Folded, Items, Note, PageCell, Part, Section, Table, body, page
 from .forms import ledgers_document, trials_document, under_load_document
-from .pictures import sentence_plot, workers_plot
+from .pictures import by_load, sentence_plot, workers_plot
 from .records import CharacterisationRecord, RequirementRecord
 from .run import RecordedRun
 from .run_files import PAGE, partial
@@ -127,7 +126,9 @@ def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Do
     work = workers_plot(row.trials, WORKERS, simulated)
     workers = [Figure(work, WORKERS)] if work else []
     if row.trials:
-        parts += [Figure(sentence_plot(record, row.trials, title, simulated), title), *(workers if is_fail else [])]
+        shown = f"{title}: {outcome}" if row.search else title
+        plot = sentence_plot(record, row.trials, shown, simulated, _searched(run, row))
+        parts += [Figure(plot, title), *(workers if is_fail else [])]
     accounts = [section.parts for section in ledgers_document(ledgers, "").sections]
     if is_fail and accounts:
         parts += accounts.pop(0)
@@ -153,14 +154,18 @@ def _load_read(record: RequirementRecord) -> list[Part]:
     return [Folded(title, [part for section in under_load_document(load, "").sections for part in section.parts])]
 
 
+def _searched(run: RecordedRun, row: SentenceRow) -> list[Trial]:
+    """Return the trials at the loads at which the margin was searched for."""
+    number = row.search.number if row.search else row.record.number
+    searched = run.trials_by_number.get(number, ()) if number != row.record.number else ()
+    return [one.trial for one in searched if one.trial.number]
+
+
 def _tried(run: RecordedRun, row: SentenceRow) -> list[Part]:
     """Return the loads at which the margin was searched for, in their order, and what was lost there."""
-    number, loads = row.search.number if row.search else row.record.number, defaultdict[str, list[Trial]](list)
-    searched = run.trials_by_number.get(number, ()) if number != row.record.number else ()
-    for trial in (one.trial for one in searched if one.trial.number):
-        loads[si(trial.outcome.directions[0].intended / trial.outcome.duration, "pps")].append(trial)
+    loads = by_load(_searched(run, row))
     tried = (
-        f"{load}{_less_sent(own)} in {counted(len(own), 'trial')}, lost {percent(loss_ratio(own, in_total=True))}"
+        f"{load}pps{_less_sent(own)} in {counted(len(own), 'trial')}, lost {percent(loss_ratio(own, in_total=True))}"
         for load, own in loads.items()
     )
     return [Note(f"Tried for the margin, into each port: {'; '.join(tried)}")] if loads else []

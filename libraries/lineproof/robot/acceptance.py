@@ -232,7 +232,7 @@ class AcceptanceKeywords(Component):
 
     @keyword(tags=["evidence"])
     def keep_evidence(self) -> None:
-        """Write the sentence's record, with what earlier runs say of it. Shows its trials as a picture and a table.
+        """Write the sentence's record, with what earlier runs say of it. Shows where frames went.
 
         Example:
         | Keep Evidence
@@ -244,14 +244,8 @@ class AcceptanceKeywords(Component):
         earlier = self._tries.get((recorder.test, requirement.sentence), ())
         tries = tuple(each for each in earlier if each.run not in verdict.runs)
         judged.verdict = verdict = replace(verdict, tries=tries, begins_at_1=self._begins_at_1)
-        record = recorder.keep_verdict(verdict, session.tolerance)
+        judged.record = recorder.keep_verdict(verdict, session.tolerance)
         self._judging = ""
-        title = f"{verdict.ruling.value}: {requirement.sentence}"
-        if verdict.trials:
-            self.shared.shown += _picture(requirement, record, verdict, title, session.simulated)
-            table = trials_document(record, verdict.trials, title, session.simulated)
-            allure.attach("Trials", as_page(table), "HTML")
-            self.shared.shown.append(as_html(table))
         if verdict.ledgers:
             title = f"Where frames went: {requirement.sentence}"
             show_document(ledgers_document(verdict.ledgers, title, session.simulated))
@@ -261,6 +255,7 @@ class AcceptanceKeywords(Component):
         """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the testbed proved nothing).
 
         Where `Read Sentence` was told to expect another verdict than PASS, any other than that is ``INCONCLUSIVE:``.
+        Shows the trials as a table, and beside the promise as a picture, with the loads of the search for the margin.
         Example:
         | Verdict Should Be As Expected
         """
@@ -269,6 +264,9 @@ class AcceptanceKeywords(Component):
         limit = f" ({judged.limit})" if judged.limit else ""
         carried = {"carries": f"{judged.carries}{limit}", "margin": judged.margin} if judged.carries else {}
         allure.add_parameters({"promised": sentence, **carried})
+        if judged.record is not None and verdict.trials:
+            told = f": carries {carried['carries']}, margin {judged.margin}" if carried else ""
+            self._show_trials(judged.record, verdict, f"{ruling.value}: {sentence}{told}")
         message = narrow("\n  ".join([verdict.message, *judged.more]))
         if ruling.value == judged.expected:
             logger.info(message)
@@ -290,6 +288,22 @@ class AcceptanceKeywords(Component):
         head = f"{verdict.ruling.value}{as_expected}: {judged.requirement.sentence}:"
         line = f"{head} {measured:>{max(0, WIDTH - len(head) - 1)}}"
         return line if len(line) <= WIDTH else f"{head}\n{measured:>{WIDTH}}"
+
+    def _show_trials(self, record: RequirementRecord, verdict: Verdict, title: str) -> None:
+        """Show the trials as a picture and as a table, made of the records: without them the verdict is the same."""
+        name = plot_name(verdict.requirement)
+        try:
+            plot = sentence_plot(record, verdict.trials, title, record.simulated, self.shared.sentence.searched)
+        except RobotError:  # an interrupt
+            raise
+        except Exception as error:  # a picture must not cost a verdict
+            logger.warn(f"no plot of the trials: {in_words(error)}")
+        else:
+            allure.attach(name, plot, "SVG")
+            self.shared.shown.append(svg_image(name, plot))
+        table = trials_document(record, verdict.trials, title, record.simulated)
+        allure.attach("Trials", as_page(table), "HTML")
+        self.shared.shown.append(as_html(table))
 
     def close_evidence(self) -> None:
         """Record the end of the run and write the manifest of its files. Harmless when repeated."""
@@ -324,19 +338,3 @@ def _failed_setup() -> str:
     message = str(BuiltIn().get_variable_value("${SUITE MESSAGE}") or "")
     _, failed, reason = message.partition("setup failed:")
     return reason.partition("\n\n")[0].strip() if failed else ""
-
-
-def _picture(
-    requirement: Requirement, record: RequirementRecord, verdict: Verdict, title: str, simulated: bool
-) -> list[str]:
-    """Return the picture of the trials as HTML. It is made of the records: without it the verdict is the same."""
-    try:
-        plot = sentence_plot(record, verdict.trials, title, simulated)
-    except RobotError:  # an interrupt
-        raise
-    except Exception as error:  # a picture must not cost a verdict
-        logger.warn(f"no plot of the trials: {in_words(error)}")
-        return []
-    name = plot_name(requirement)
-    allure.attach(name, plot, "SVG")
-    return [svg_image(name, plot)]

@@ -78,7 +78,7 @@ class CharacterisationKeywords(Component):
         record = recorder.keep_margin(number, requirement.sentence, **search.figures)
         at_least = "" if record.finished and record.high is not None else "≥ "
         judged.carries = at_least + requirement.text(record.low * requirement.threshold.number, math.floor)
-        judged.limit = record.limit
+        judged.limit, judged.searched = record.limit, search.trials
         judged.margin = difference(record.low - 1, math.floor)
         logger.info(f"margin: {record}; {record.seconds:g} s of traffic")
         return "" if record.finished else str(record)

@@ -11,7 +11,7 @@ import signal
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -27,12 +27,14 @@ from robot.utils import timestr_to_secs
 
 from ..core.quantity import Requirement
 from ..core.rule import Ruling
+from ..core.trial import Trial
 from ..core.verdict import Verdict
 from ..errors import BREAKDOWN_ERRORS, ConfigError, Inconclusive, in_words
 from ..evidence import allure
 from ..evidence.document import Document, Facts, Note, Part, Table, as_html, as_page, as_text
 from ..evidence.forms import known_facts
 from ..evidence.recorder import Recorder
+from ..evidence.records import RequirementRecord
 from ..evidence.report import write_report
 from ..evidence.run import new_run_id
 from ..evidence.summary import WITHOUT_VERDICT, RunSummary, execution_summary, summary
@@ -65,7 +67,8 @@ class Judged:
     """The sentence of the running test. ``expected``: the verdict with which the test passes.
 
     ``carries``: how much the router carries, ``margin``: by how much that is more, in words, "" where nobody knows, and
-    ``limit``: what ended the search, where that is not the router. ``more``: further lines of the message.
+    ``limit``: what ended the search, where that is not the router; ``searched``: its trials. ``record``: None until it
+    is kept. ``more``: further lines of the message.
     """
 
     requirement: Requirement
@@ -74,6 +77,8 @@ class Judged:
     carries: str = ""
     margin: str = ""
     limit: str = ""
+    searched: Sequence[Trial] = ()
+    record: RequirementRecord | None = None
     more: list[str] = field(default_factory=list)
 
 
