@@ -39,14 +39,17 @@ def trials_document(
         for trial in trials
         for count in trial.outcome.directions
     ]
+    unsent = any(row.counts.unsent for row in directions)
+    blames = "; unsent = intended − offered: the generator's fault, not the router's" * unsent
     caption = (
-        f"{record.profile}: mean frame {size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
-        " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
+        f"{record.profile}: mean frame {size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each direction."
+        f" lost = offered − forwarded{blames}."
     )
     texts = Counter(text for trial in trials for text in _problems(trial))
     notes = {text: f"note {number}" for number, text in enumerate(texts, 1)}
     shown: Mapping[Column, Callable[[_Direction], Cell | str]]
-    shown = {**_TRIALS, Column("trial is", left=True): partial(_state, notes=notes)}
+    shown = {column: cell for column, cell in _TRIALS.items() if column != _UNSENT or unsent}
+    shown[Column("trial is", left=True)] = partial(_state, notes=notes)
     if any(row.counts.changed for row in directions):
         shown |= {Column("of those lost, came back changed", "frames"): lambda row: f"{row.counts.changed:,}"}
     lines = []
@@ -78,12 +81,15 @@ def _state(row: _Direction, notes: Mapping[str, str]) -> Cell:
     return Cell(", ".join(notes[text] for text in problems) if is_first else "as above")
 
 
+_UNSENT = Column("unsent", "frames")
+"""It is left out where there are none."""
+
 _TRIALS: Mapping[Column, Callable[[_Direction], Cell | str]] = {
     Column("trial"): lambda row: str(row.trial.number or "warm-up"),
     Column("ports"): lambda row: f"{row.counts.tx_port} → {row.counts.rx_port}",
     Column("intended", "frames"): lambda row: f"{row.counts.intended:,}",
     Column("offered", "frames"): lambda row: f"{row.counts.offered:,}",
-    Column("unsent", "frames"): lambda row: f"{row.counts.unsent:,}",
+    _UNSENT: lambda row: f"{row.counts.unsent:,}",
     Column("forwarded", "frames"): lambda row: f"{row.counts.forwarded:,}",
     Column("lost", "frames"): lambda row: _lost(row, f"{row.counts.lost:,}"),
     Column("loss ratio"): lambda row: _lost(row, percent(row.counts.loss_ratio)),
