@@ -212,7 +212,7 @@ def test_the_work_of_the_workers_is_shown_of_a_fail() -> None:
     read = replace(trial, outcome=replace(trial.outcome, readings=readings))
     for verdict, is_shown in {"PASS": False, "FAIL": True, "INCONCLUSIVE": False}.items():
         row = replace(row_of("x", verdict=verdict), trials=(read, replace(read, number=2)))
-        *_, last = sentence_document(run_of("x"), row, True).sections
+        *_, last = sentence_document(row, True).sections
         assert [part.alt for part in last.parts if isinstance(part, Figure)][1:] == [WORKERS] * is_shown
         *_, folded = (part for part in last.parts if isinstance(part, Folded))
         assert any(isinstance(part, Figure) for part in folded.parts) is not is_shown
@@ -221,7 +221,7 @@ def test_the_work_of_the_workers_is_shown_of_a_fail() -> None:
 def test_a_report_has_the_use_of_each_queue_and_of_all_of_an_interface() -> None:
     queues = tuple(QueueLoad("cxl0", queue, f"CPU {queue}", 1e6 + queue) for queue in range(2))
     record = replace(row_of("x", verdict="FAIL").record, why=Why(load=UnderLoad(queues=queues)))
-    shown = as_text(sentence_document(run_of("x"), SentenceRow(record, (1.0, 2.0), 0.0), True))
+    shown = as_text(sentence_document(SentenceRow(record, (1.0, 2.0), 0.0), True))
     assert re.search(r"cxl0 1 +CPU 1 +1,000,001", shown) and re.search(r"cxl0 all +2,000,001", shown)
 
 

@@ -27,7 +27,6 @@ from .document import Cell, Column, Document, Figure, Folded, Items, Note, PageC
 from .forms import ledgers_document, trials_document, under_load_document
 from .pictures import by_load, sentence_plot, workers_plot
 from .records import CharacterisationRecord, RequirementRecord
-from .run import RecordedRun
 from .run_files import PAGE, partial
 from .summary import (
     NOTHING,
@@ -84,7 +83,7 @@ def _run(run: RunSummary, name: str) -> Iterator[str]:
     if ordered:
         yield _promises(ordered, name)
     for row in ordered:
-        document = sentence_document(run.run, row, simulated)
+        document = sentence_document(row, simulated)
         yield f'<section id="{name}-{row.record.number}">{body(document)}</section>\n'
     for record in run.run.results:
         if isinstance(record, CharacterisationRecord):
@@ -106,28 +105,23 @@ def _characterisation(record: CharacterisationRecord) -> Section:
     return Section(f"{record.test}: {record.method} of {record.sentence}", [*picture, *parts])
 
 
-def sentence_document(run: RecordedRun, row: SentenceRow, simulated: bool) -> Document:
+def sentence_document(row: SentenceRow, simulated: bool) -> Document:
     """Return all about a sentence: why, its picture, where its frames went, and its trials."""
     record = row.record
-    title = f"{record.verdict}: {record.sentence}"
-    margin = "" if row.margin is None else f", margin {row.margin_text}"
-    # a FAIL shows its own trials, beyond what is carried
-    heading = "forwarded" if record.verdict == Ruling.FAIL.value else "carries"
-    heading = figure_heading([row]).replace("carries", heading)
-    outcome = "" if row.carries == NOTHING else f"{heading} {row.carries}{margin}"
+    title, outcome = f"{record.verdict}: {record.sentence}", row.outcome
     details = [line.strip().removeprefix(f"{title}: ") for line in record.message.splitlines()]
     # the ledger that the message tells of comes first, and says it itself, as the outcome says what is carried
     ledgers = sorted(record.ledgers, key=lambda ledger: not any(line.endswith(where_lost(ledger)) for line in details))
     told = tuple(map(where_lost, ledgers))
     details = [line for line in details if not line.endswith(told) and not (outcome and line.startswith("carries "))]
     notes = [Note(record.documentation)] if record.documentation else []
-    parts: list[Part] = [Note(outcome, strong=True), *notes, Items(details), *_load_read(record), *_tried(run, row)]
+    parts: list[Part] = [Note(outcome, strong=True), *notes, Items(details), *_load_read(record), *_tried(row)]
     is_fail = record.verdict == Ruling.FAIL.value
     work = workers_plot(row.trials, WORKERS, simulated)
     workers = [Figure(work, WORKERS)] if work else []
     if row.trials:
         shown = f"{title}: {outcome}" if row.search else title
-        plot = sentence_plot(record, row.trials, shown, simulated, _searched(run, row))
+        plot = sentence_plot(record, row.trials, shown, simulated, row.searched)
         parts += [Figure(plot, title), *(workers if is_fail else [])]
     accounts = [section.parts for section in ledgers_document(ledgers, "").sections]
     if is_fail and accounts:
@@ -154,16 +148,9 @@ def _load_read(record: RequirementRecord) -> list[Part]:
     return [Folded(title, [part for section in under_load_document(load, "").sections for part in section.parts])]
 
 
-def _searched(run: RecordedRun, row: SentenceRow) -> list[Trial]:
-    """Return the trials at the loads at which the margin was searched for."""
-    number = row.search.number if row.search else row.record.number
-    searched = run.trials_by_number.get(number, ()) if number != row.record.number else ()
-    return [one.trial for one in searched if one.trial.number]
-
-
-def _tried(run: RecordedRun, row: SentenceRow) -> list[Part]:
+def _tried(row: SentenceRow) -> list[Part]:
     """Return the loads at which the margin was searched for, in their order, and what was lost there."""
-    loads = by_load(_searched(run, row))
+    loads = by_load(row.searched)
     tried = (
         f"{load}pps{_less_sent(own)} in {counted(len(own), 'trial')}, lost {percent(loss_ratio(own, in_total=True))}"
         for load, own in loads.items()

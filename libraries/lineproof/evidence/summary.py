@@ -45,8 +45,8 @@ class SentenceRow:
 
     ``sample``: what each trial that counts measured, in the unit of its threshold; trials of which any number of frames
     may be the testbed's do not. ``lost``: the loss ratio of them together, as it was counted, of the worst direction.
-    ``search``: the search for its margin; None: there was none. ``trials``: all of it, with the warm-up.
-    ``set_aside``: how many trials do not count.
+    ``search``: the search for its margin; None: there was none; ``searched``: its trials. ``trials``: all of the
+    sentence, with the warm-up. ``set_aside``: how many trials do not count.
     """
 
     record: RequirementRecord
@@ -55,6 +55,7 @@ class SentenceRow:
     set_aside: int = 0
     search: MarginRecord | None = None
     trials: tuple[Trial, ...] = ()
+    searched: tuple[Trial, ...] = ()
 
     @property
     def is_carried(self) -> bool:
@@ -168,6 +169,15 @@ class SentenceRow:
         return figures if self.search is None or self.search.finished else f"{figures}, unfinished"
 
     @property
+    def outcome(self) -> str:
+        """The figure and its margin in words, as ``carries ≥ 97% line rate, margin at least +2.1 %``; "": not known."""
+        # a FAIL shows its own trials, beyond what is carried
+        told = "forwarded" if self.record.verdict == Ruling.FAIL.value else "carries"
+        heading = figure_heading([self]).replace("carries", told)
+        margin = "" if self.margin is None else f", margin {self.margin_text}"
+        return "" if self.carries == NOTHING else f"{heading} {self.carries}{margin}"
+
+    @property
     def verdict(self) -> Cell:
         """The verdict, which looks as it counts: ``FAIL, as expected`` is in order."""
         got, wanted = self.record.verdict, self.record.expected
@@ -209,8 +219,11 @@ def sentence_rows(run: RecordedRun) -> tuple[SentenceRow, ...]:
         figures = (measured(record.promise, trial) for trial in shown)
         sample = tuple(figure for figure in figures if figure is not None)
         lost = loss_ratio(known, record.requirement.in_total) if known else None
-        aside = len(judged) - len(known)
-        made.append(SentenceRow(record, sample, lost, aside, searches.get(record.number), trials))
+        aside, search = len(judged) - len(known), searches.get(record.number)
+        # a margin of the verdict's own trials has no others
+        number = search.number if search and search.number != record.number else -1
+        tried = tuple(one.trial for one in run.trials_by_number.get(number, ()) if one.trial.number)
+        made.append(SentenceRow(record, sample, lost, aside, search, trials, tried))
     return tuple(made)
 
 

@@ -240,7 +240,8 @@ def result(sheet: Sheet) -> str:
 
 def _promises(sheet: Sheet) -> Iterator[Part]:
     """Yield of each promise its words, its verdict, what other runs judged before, who waives it, and its picture."""
-    for record in sheet.run.requirements:
+    for row in sheet.summary.rows:
+        record = row.record
         first, *details = record.message.splitlines() or [record.verdict]
         tries = [
             f"try in run {one.run}, ended {moment(one.ended)}: {one.verdict}, evidence {odds_text(one.odds)}"
@@ -250,11 +251,12 @@ def _promises(sheet: Sheet) -> Iterator[Part]:
             f"waived by {waiver.author} until {waiver.expires}, which changes no verdict: {waiver.reason}"
             for waiver in sheet.about.waivers_of(record)
         ]
-        trials = [record.known_of(one.trial) for one in sheet.run.trials_by_number.get(record.number, ())]
         yield Note(first, strong=True)
         yield Note(f"Promised: {_in_plain_words(record)}")
         yield Items([*map(str.strip, details), *(tries if len(tries) > 1 else ()), *waivers])
-        yield Figure(sentence_plot(record, trials, record.sentence, record.simulated), record.sentence)
+        title = f"{record.sentence}: {row.outcome}" if row.search else record.sentence
+        plot = sentence_plot(record, row.trials, title, record.simulated, row.searched)
+        yield Figure(plot, record.sentence)
 
 
 def _ports(environment: EnvironmentRecord) -> dict[str, str]:
