@@ -242,7 +242,7 @@ def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]
     statements = [*filter(str.strip, ";".join(blocks("sql", page)).split(";"))]
     assert statements
     for statement in statements:
-        assert store.rows(text(statement))
+        assert store.read(text(statement))
 
 
 # -- the rule of gate: when runs can be compared, and what is proven worse

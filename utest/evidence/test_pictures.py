@@ -93,7 +93,7 @@ def drawn(name: str = "a name", simulated: bool = False, is_level: bool = False)
         plot.label(place, size, name)
     plot.range(plot.beside(0, 1, 2), Bounds(7.0, math.inf), SIGNS[1], name)
     plot.curve([(0.0, 2.0), (1.0, 4.0)], name, SIGNS[0])
-    plot.words((1.0, math.inf), name)
+    plot.caption((1.0, math.inf), name)
     plot.limit(*LIMIT)
     return plot.svg()
 

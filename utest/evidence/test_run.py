@@ -90,8 +90,8 @@ def check_summary(run: Path) -> None:
     """The summary has each whole verdict that is on the disk, with its trials, and what is not finished."""
     read = read_run(run)
     found, judged = summary_of(read), {record.number for record in read.requirements}
-    assert len(found.rows) == (run / "requirements.jsonl").read_bytes().count(b"\n")
-    assert all(len(row.trials) == len(row.record.trials) for row in found.rows)
+    assert len(found.sentences) == (run / "requirements.jsonl").read_bytes().count(b"\n")
+    assert all(len(row.trials) == len(row.record.trials) for row in found.sentences)
     assert ("incomplete: run did not end" in found.incomplete) is (read.environment.ended is None)
     lone = sum(record.requirement not in judged for record in read.trials)
     assert any(text.startswith(f"unfinished: {lone} trial") for text in found.incomplete) is bool(lone)

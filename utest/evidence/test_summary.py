@@ -162,8 +162,8 @@ def test_the_report_shows_what_was_not_kept_first_and_asks_nothing_of_a_network(
     verdicts = ("PASS", "INCONCLUSIVE", "FAIL")
     found = summarise(made_run(tmp_path, RUN, *(Sentence(LOAD, verdict=verdict) for verdict in verdicts)))
     words = "Published: 5.1 Mpps, by others."
-    rows = tuple(replace(row, record=replace(row.record, documentation=words)) for row in found.rows)
-    page = report(ExecutionSummary((replace(found, rows=rows),)))
+    rows = tuple(replace(row, record=replace(row.record, documentation=words)) for row in found.sentences)
+    page = report(ExecutionSummary((replace(found, sentences=rows),)))
     table, sections = page.split("<section", 1)
     assert table.index(">FAIL</b>") < table.index(">INCONCLUSIVE</b>") < table.index(">PASS</b>")
     assert table.count('<td class="left">5.1 Mpps</td>') == 3 and sections.count("<svg") == 3
@@ -202,7 +202,7 @@ def every_part(words: str) -> Document:
 def an_execution(words: str) -> ExecutionSummary:
     row = row_of(words, verdict="FAIL", ledgers=ledgers(words), documentation=words)
     run = RunSummary(run_of(words), (row, row_of(words)), {"router": words}, (words,))
-    study = replace(run, rows=(), tables=words, instead=words)
+    study = replace(run, sentences=(), tables=words, instead=words)
     return ExecutionSummary((run, replace(run, run=replace(run.run, path=Path("other"))), study), (words,), words)
 
 

@@ -35,11 +35,11 @@ def rejudged(judged: RejudgedRun, now: Mapping[str, Any]) -> Document:
     title = f"{judged.same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
     facts = Facts({"run": run.path.name, "then": f"Lineproof {code_text(then)}", "now": f"Lineproof {code_text(now)}"})
     notes = Items([*(f"CHANGED: {change}" for change in judged.changed), *(f"note: {note}" for note in run.notes)])
-    rows, reasons, sentences = list[Mapping[Column, Cell | str]](), list[Part](), list[dict[str, object]]()
+    cells, reasons, sentences = list[Mapping[Column, Cell | str]](), list[Part](), list[dict[str, object]]()
     for sentence in judged.sentences:
         record, verdict = sentence.record, sentence.verdict
         ruling, message = (verdict.ruling.value, verdict.message) if verdict else (None, None)
-        rows.append(
+        cells.append(
             {
                 Column("sentence", left=True): record.sentence,
                 Column("then", left=True): verdict_cell(record.verdict),
@@ -62,7 +62,7 @@ def rejudged(judged: RejudgedRun, now: Mapping[str, Any]) -> Document:
         "different": count - judged.same,
         "sentences": sentences,
     }
-    sections = [Section("", [facts, notes, Table.of(rows)]), Section("", reasons)]
+    sections = [Section("", [facts, notes, Table.of(cells)]), Section("", reasons)]
     return Document(title if count else "no sentence was judged in this run", sections, run.simulated, data)
 
 

@@ -75,7 +75,7 @@ UNSENT, ASIDE, WORSE = Fill(FAINT_COLOUR, 0), Fill(FAINT_COLOUR, -45), Fill("#fb
 
 def linear(name: str, end: float, start: float = 0.0, size: float = 1.0) -> Axis:
     """Return an axis from *start* to *end*, marked at round numbers of units; *size*: of a unit."""
-    marks = [(value * size, words) for value, words in ticks(end / size, start / size)]
+    marks = [(value * size, label) for value, label in ticks(end / size, start / size)]
     return Axis(name, lambda value: (value - start) / (end - start), marks)
 
 
@@ -124,7 +124,7 @@ class Chart:
         self._picture = SvgPicture(_WIDTH, 0, title)
         self._legend: dict[str, Callable[[float, float], None]] = {}
         upright = across if is_level else up
-        names = max((text_width(words, _LABEL_SIZE) for _, words in upright.marks), default=0.0)
+        names = max((text_width(label, _LABEL_SIZE) for _, label in upright.marks), default=0.0)
         self._left, self._right = max(_LEFT, 24 + min(names, 0.3 * _WIDTH)), _WIDTH - (70 if is_level else 24)
         lines = textwrap.wrap(title, int((_WIDTH - 30) / text_width("x", _TITLE_SIZE))) or [""]
         self._top = 46 + 1.25 * _TITLE_SIZE * len(lines)
@@ -150,14 +150,14 @@ class Chart:
             self.area((place - half, place + half), (start, end), part.fill, part.name)
             start = end
 
-    def label(self, place: float, end: float, words: str, of: int = 1) -> None:
-        """Write *words* beyond the end of a bar, one of several in a column, if there is room up to the next bar."""
+    def label(self, place: float, end: float, text: str, of: int = 1) -> None:
+        """Write *text* beyond the end of a bar, one of several in a column, if there is room up to the next bar."""
         x, y = self._at(place, end)
         room = (self._right - self._left) / len(self._across.marks) * (self._pitch(of) if of > 1 else 1)
         if self._is_level:
-            self._picture.text(x + 9, y + 4.5, words, _LABEL_SIZE, TEXT_COLOUR)
-        elif text_width(words, _LABEL_SIZE) <= room:
-            self._picture.text(x, y - 9, words, _LABEL_SIZE, TEXT_COLOUR, "middle", **_HALO)
+            self._picture.text(x + 9, y + 4.5, text, _LABEL_SIZE, TEXT_COLOUR)
+        elif text_width(text, _LABEL_SIZE) <= room:
+            self._picture.text(x, y - 9, text, _LABEL_SIZE, TEXT_COLOUR, "middle", **_HALO)
 
     def beside(self, column: float, number: int, of: int) -> float:
         """Return the place of *number* of several in a column."""
@@ -195,20 +195,20 @@ class Chart:
         elif name:
             self._legend[name] = lambda x, y: self._picture.path([(x, y - 4.5), (x + 24, y - 4.5)], *style, dashes)
 
-    def words(self, place: Point, words: str, colour: str = TEXT_COLOUR, **style: str) -> None:
-        """Write *words* above a place, to the side where there is more room."""
+    def caption(self, place: Point, text: str, colour: str = TEXT_COLOUR, **style: str) -> None:
+        """Write *text* above a place, to the side where there is more room."""
         x, y = self._at(*place)
         left, right = x - self._left, self._right - x
         room, shift, anchor = (left, -5, "end") if left > right else (right, 5, "")
-        self._picture.text(x + shift, y - 6, fitted(words, room, _LABEL_SIZE), _LABEL_SIZE, colour, anchor, **style)
+        self._picture.text(x + shift, y - 6, fitted(text, room, _LABEL_SIZE), _LABEL_SIZE, colour, anchor, **style)
 
-    def limit(self, value: float, words: str, is_upright: bool = False) -> None:
+    def limit(self, value: float, promise: str, is_upright: bool = False) -> None:
         """Draw the promise, a figure of the axis *up*, or where it *is_upright* of the one *across*."""
         ends = [(value, -math.inf), (value, math.inf)] if is_upright else [(-math.inf, value), (math.inf, value)]
         self._picture.path([self._at(*end) for end in ends], LIMIT_COLOUR, 2.4, "9 4")
         # above all that is drawn: at its line it would lie upon the labels of what just keeps it, or just misses it
         top = (value, math.inf) if is_upright or self._is_level else (math.inf, math.inf)
-        self.words(top, f"promised {words}", LIMIT_COLOUR, font_weight="bold", **_HALO)
+        self.caption(top, f"promised {promise}", LIMIT_COLOUR, font_weight="bold", **_HALO)
 
     def svg(self) -> str:
         """Return the picture with its labels and its legend."""
@@ -244,15 +244,15 @@ class Chart:
     def _axes(self) -> None:
         for axis, is_upright in ((self._across, self._is_level), (self._up, not self._is_level)):
             step = 1 if is_upright else math.ceil(len(axis.marks) / 20) or 1
-            for figure, words in axis.marks[::step]:
+            for figure, label in axis.marks[::step]:
                 x, y = self._at(figure, -math.inf) if axis is self._across else self._at(-math.inf, figure)
                 if axis is self._up:
                     self._picture.path([(x, y), self._at(math.inf, figure)], GRID_COLOUR)
                 if is_upright:
-                    shown = fitted(words, self._left - 24, _LABEL_SIZE)
+                    shown = fitted(label, self._left - 24, _LABEL_SIZE)
                     self._picture.text(x - 7, y + 4.5, shown, _LABEL_SIZE, TEXT_COLOUR, "end")
                 else:
-                    self._picture.text(x, self._bottom + 18, words, _LABEL_SIZE, TEXT_COLOUR, "middle")
+                    self._picture.text(x, self._bottom + 18, label, _LABEL_SIZE, TEXT_COLOUR, "middle")
             x, y = (18.0, self._middle[1]) if is_upright else (self._middle[0], self._bottom + 38)
             turned = f"rotate(-90 {x:.2f} {y:.2f})" if is_upright else ""
             self._picture.text(x, y, axis.name, _WORD_SIZE, TEXT_COLOUR, "middle", transform=turned)
@@ -288,16 +288,16 @@ _SHAPES = (
 Point = tuple[float, float]
 
 
-def text_width(words: str, size: float) -> float:
-    """Return about how wide *words* are, in pixels; *size* of the font in pixels."""
+def text_width(text: str, size: float) -> float:
+    """Return about how wide *text* is, in pixels; *size* of the font in pixels."""
     # about the mean of DejaVu Sans, which is wide
-    return 0.62 * size * len(words)
+    return 0.62 * size * len(text)
 
 
-def fitted(words: str, width: float, size: float) -> str:
-    """Return *words*, cut where they are wider than *width* pixels."""
+def fitted(text: str, width: float, size: float) -> str:
+    """Return *text*, cut where it is wider than *width* pixels."""
     letters = int(width / text_width("x", size))
-    return words if len(words) <= letters else f"{words[: max(0, letters - 1)]}…"
+    return text if len(text) <= letters else f"{text[: max(0, letters - 1)]}…"
 
 
 def svg_image(name: str, svg: str) -> str:
@@ -342,15 +342,15 @@ class SvgPicture:
         style = {"stroke": colour, "stroke_width": f"{width:g}", "stroke_dasharray": dashes}
         _shape(self._into, "polyline", points=places, fill="none", **style)
 
-    def text(self, x: float, y: float, words: str, size: float, colour: str, anchor: str = "", **style: str) -> None:
-        """Write *words* with their base line at *y*; *anchor* middle or end; *style*: other attributes."""
-        if words:
-            _shape(self._into, "text", words, x=x, y=y, font_size=size, fill=colour, text_anchor=anchor, **style)
+    def text(self, x: float, y: float, text: str, size: float, colour: str, anchor: str = "", **style: str) -> None:
+        """Write *text* with its base line at *y*; *anchor* middle or end; *style*: other attributes."""
+        if text:
+            _shape(self._into, "text", text, x=x, y=y, font_size=size, fill=colour, text_anchor=anchor, **style)
 
-    def tooltip(self, words: str) -> None:
-        """Show *words* when something is pointed at that is drawn from now on."""
+    def tooltip(self, text: str) -> None:
+        """Show *text* when something is pointed at that is drawn from now on."""
         self._into = _shape(self._root, "g")
-        _shape(self._into, "title", words)
+        _shape(self._into, "title", text)
 
     def svg(self) -> str:
         """Return the whole file."""
@@ -359,10 +359,10 @@ class SvgPicture:
         return tostring(self._root, encoding="unicode")
 
 
-def _shape(into: Element, name: str, words: str = "", /, **style: str | float) -> Element:
+def _shape(into: Element, name: str, text: str = "", /, **style: str | float) -> Element:
     """Add an element with what is not empty of *style*: numbers in hundredths of a pixel."""
     texts = {key: value if isinstance(value, str) else f"{value:.2f}" for key, value in style.items()}
     shape = SubElement(into, name, {key.replace("_", "-"): text for key, text in texts.items() if text})
     # XML has no place for control characters
-    shape.text = "".join(character if character.isprintable() else " " for character in words) or None
+    shape.text = "".join(character if character.isprintable() else " " for character in text) or None
     return shape

@@ -84,7 +84,7 @@ class Table:
 class Facts(NamedTuple):
     """Names and what they are, one in each line."""
 
-    rows: Mapping[str, str]
+    values: Mapping[str, str]
 
 
 class Items(NamedTuple):
@@ -184,13 +184,13 @@ def _text_of(part: Part, width: int) -> list[str]:
             return _wrapped(text, width)
         case Items(texts):
             return [line for text in texts for line in _wrapped(text, width, "- ")]
-        case Facts(rows):
-            named = {one_line(name): words for name, words in rows.items()}
+        case Facts(values):
+            named = {one_line(name): value for name, value in values.items()}
             longest = max(map(len, named), default=0)
             if longest > width // 2:  # as commands are
-                own = ((_wrapped(name, width), _wrapped(words, width, "  ")) for name, words in named.items())
-                return [line for name, words in own for line in (*name, *words)]
-            return [line for name, words in named.items() for line in _wrapped(words, width, f"{name:<{longest}}  ")]
+                own = ((_wrapped(name, width), _wrapped(value, width, "  ")) for name, value in named.items())
+                return [line for name, value in own for line in (*name, *value)]
+            return [line for name, value in named.items() for line in _wrapped(value, width, f"{name:<{longest}}  ")]
         case Code(text):
             return _lines(text)
         case Folded(title, parts):
@@ -202,16 +202,16 @@ def _text_of(part: Part, width: int) -> list[str]:
 def _text_table(table: Table, width: int) -> list[str]:
     """Return the lines of *table*; of one whose words are too wide to stand beside each other, a fact for each cell."""
     shown = [place for place, column in enumerate(table.columns) if not column.on_page]
-    names, *rows = (
+    names, *texts = (
         [one_line(row.cells[place]) for place in shown]
         for row in (Row([f"{column.name} {column.unit}".strip() for column in table.columns]), *table.rows)
     )
-    columns = list(zip(names, *rows, strict=True))
+    columns = list(zip(names, *texts, strict=True))
     first, *others = (max(1, *map(len, column)) for column in columns)
     least, *longest = (max([1, *map(len, " ".join(column).split())]) for column in columns)
     gaps = 2 * len(others)
     if least + sum(longest) + gaps > width:
-        facts = (Facts({name: cell for name, cell in zip(names, row, strict=True) if cell}) for row in rows)
+        facts = (Facts({name: cell for name, cell in zip(names, row, strict=True) if cell}) for row in texts)
         return [line for fact in facts for line in ("", *_text_of(fact, width))][1:]
     others = [max(min(24, other), most) for other, most in zip(others, longest, strict=True)]
     # names of columns are broken before what is below them
@@ -224,17 +224,17 @@ def _text_table(table: Table, width: int) -> list[str]:
             slack[widest] -= 1
     widths = [min(first, width - sum(others) - gaps), *others]
     lines = []
-    for row in (names, ["-" * most for most in widths], *rows):
+    for row in (names, ["-" * most for most in widths], *texts):
         wrapped = (_wrapped(cell, most) for cell, most in zip(row, widths, strict=True))
         for parts in zip_longest(*wrapped, fillvalue=""):
             lines.append("  ".join(map(str.ljust, parts, widths)).rstrip())
     return lines
 
 
-def _wrapped(words: str, width: int, first: str = "") -> list[str]:
+def _wrapped(text: str, width: int, first: str = "") -> list[str]:
     # a path or an option in two lines could not be copied
     whole = textwrap.TextWrapper(width, first, " " * len(first), break_long_words=False, break_on_hyphens=False)
-    return whole.wrap(one_line(words)) or [first]
+    return whole.wrap(one_line(text)) or [first]
 
 
 def _lines(code: str) -> list[str]:
@@ -285,8 +285,8 @@ def _html_of(part: Part) -> str:
             return _words("p", text, "strong" * strong)
         case Items(texts):
             return _element("ul", "".join(_words("li", text) for text in texts)) if texts else ""
-        case Facts(rows):
-            return _html_of(Table([Column("", left=True)] * 2, [Row(pair) for pair in rows.items()]))
+        case Facts(values):
+            return _html_of(Table([Column("", left=True)] * 2, [Row(pair) for pair in values.items()]))
         case Code(text):
             return _element("pre", escape(visible(text)))
         case Figure(svg, _):
@@ -317,8 +317,8 @@ def _html_cell(cell: Cell | str, side: str) -> str:
     return _element("td", html, side, getattr(cell, "mark", ""))
 
 
-def _words(name: str, words: str, *classes: str) -> str:
-    return _element(name, escape(one_line(words)), *classes) if words else ""
+def _words(name: str, text: str, *classes: str) -> str:
+    return _element(name, escape(one_line(text)), *classes) if text else ""
 
 
 def _element(name: str, html: str, *classes: str) -> str:
@@ -349,8 +349,8 @@ def _markdown_of(part: Part) -> Iterator[str]:
             yield _marked(text, strong)
         case Items(texts):
             yield from (f"- {_marked(text)}" for text in texts)
-        case Facts(rows):
-            yield from (f"- {_marked(name)}: {_marked(words)}" for name, words in rows.items())
+        case Facts(values):
+            yield from (f"- {_marked(name)}: {_marked(value)}" for name, value in values.items())
         case Code(text):
             # longer than any in the text; lines that are indented would belong to a list before them
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
@@ -367,9 +367,9 @@ def _markdown_of(part: Part) -> Iterator[str]:
             yield from (f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _marked(words: object, strong: bool = False) -> str:
-    """Return *words* in one line that shows as it is: no markup of their own, link, mention or HTML."""
-    shown = re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", one_line(words).replace("&", "&amp;"))
+def _marked(text: object, strong: bool = False) -> str:
+    """Return *text* in one line that shows as it is: no markup of its own, link, mention or HTML."""
+    shown = re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", one_line(text).replace("&", "&amp;"))
     # a name that looks like an address or somebody's account would become a link
     for link, inert in (("@", "&#64;"), ("://", ":&#47;/"), ("www.", "www&#46;")):
         shown = shown.replace(link, inert)

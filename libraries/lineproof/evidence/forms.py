@@ -187,7 +187,7 @@ def machine_document(title: str, facts: RouterFacts, simulated: bool = False) ->
     """Return what a router or a host is, what differs from the platform's file first, and what was not read."""
     unread = [name for name in _FACTS if not _named(facts, {name: _FACTS[name]})]
     known = {**known_facts(facts), **({"not read": ", ".join(unread)} if unread else {})}
-    parts: list[Part] = [*(Note(words, strong=True) for words in facts.differences), Facts(known)]
+    parts: list[Part] = [*(Note(difference, strong=True) for difference in facts.differences), Facts(known)]
     if facts.unread:
         parts.append(Folded(f"commands without an answer: {len(facts.unread)}", [Facts(facts.unread)]))
     return Document(title, [Section("", parts)], simulated)
@@ -201,7 +201,7 @@ def known_facts(facts: RouterFacts) -> Mapping[str, str]:
     served = "; ".join(f"{worker}: {', '.join(names)}" for worker, names in queues.items())
     cards = {f"card of {nic.interface}": ", ".join(map(" ".join, _card(nic).items())) for nic in facts.nics}
     known = {**_named(facts, _FACTS), **facts.other, **cards, "queues served by": served}
-    return {name: words for name, words in known.items() if words}
+    return {name: value for name, value in known.items() if value}
 
 
 def _named(thing: RouterFacts | NicFacts, fields: Mapping[str, str]) -> dict[str, str]:

@@ -256,11 +256,11 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
         if old is not None:
             apart, other = _apart(old, new)
             unlike, others = [*unlike, *_unclosed(old), *apart], [*others, *other]
-        rows, missing = _paired(earlier, sentence_rows(new), lambda row: (row.record.test, row.record.sentence))
+        same, missing = _paired(earlier, sentence_rows(new), lambda row: (row.record.test, row.record.sentence))
         if old is not None and len(missing) == len(earlier):
             both, missing = f"{old.path.name} and {name}", []
             unlike.append(f"{both} have no sentence of the same test in common; expected two runs of a suite")
-        pairs.append(ComparedRuns(old, new, [ComparedSentence(*row, rule, not unlike, suite_of(new)) for row in rows]))
+        pairs.append(ComparedRuns(old, new, [ComparedSentence(*row, rule, not unlike, suite_of(new)) for row in same]))
         unjudged = new.environment.unjudged
         problems += [*unlike, *([f"{name} has no verdict of {unjudged}"] if unjudged else [])]
         problems += [f"{name} ended in '{each}', which has no verdict" for _, each in unfinished_sentences(new)]
@@ -442,9 +442,9 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
     messages = [Folded.of(each.after.record.outcome) for each in sentences if each.after.record.counts_as != "PASS"]
     simulated = any(run.simulated for pair in compared.pairs for run in (pair.before, pair.after) if run)
     facts = {
-        name if name == "rule" or len(compared.pairs) == 1 else f"{name} {number}": words
+        name if name == "rule" or len(compared.pairs) == 1 else f"{name} {number}": value
         for number, pair in enumerate(compared.pairs, 1)
-        for name, words in _facts(pair, compared.rule).items()
+        for name, value in _facts(pair, compared.rule).items()
     }
     parts: list[Part] = [
         Facts(facts),

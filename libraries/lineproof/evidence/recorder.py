@@ -272,8 +272,8 @@ class Recorder:
         return self.folder.close(ended)
 
 
-def _traffic(words: TrafficWords) -> tuple[str, bool, int]:
-    return words.profile.name, words.bidirectional, words.pairs
+def _traffic(sent: TrafficWords) -> tuple[str, bool, int]:
+    return sent.profile.name, sent.bidirectional, sent.pairs
 
 
 # -- the environment of a run on this machine: host, Python and packages -----------------------------------------------

@@ -72,14 +72,14 @@ def report(execution: ExecutionSummary) -> str:
 
 def _first_to_read(run: RunSummary) -> tuple[str, bool]:
     """Return the place of *run* on the page: in the alphabet, too, what was not kept comes first."""
-    return min((row.record.counts_as for row in run.rows), default="PASS"), not run.incomplete
+    return min((row.record.counts_as for row in run.sentences), default="PASS"), not run.incomplete
 
 
 def _run(run: RunSummary, name: str) -> Iterator[str]:
     """Yield what was tested, the table of promises, and the sections of *run*; *name*: of its links."""
     simulated = run.run.simulated
     yield f'<div class="head">{body(Document(run.title, [Section("", head(run))], simulated))}</div>'
-    ordered = sorted(run.rows, key=lambda row: row.record.counts_as)
+    ordered = sorted(run.sentences, key=lambda row: row.record.counts_as)
     if ordered:
         yield _promises(ordered, name)
     for row in ordered:
@@ -168,9 +168,9 @@ def _less_sent(trials: Sequence[Trial]) -> str:
 # -- the table of promises ---------------------------------------------------------------------------------------------
 
 
-def _promises(rows: Sequence[SentenceRow], name: str) -> str:
-    """Return the table of *rows*, which lead to their sections; *name*: of the run's links."""
-    scale = _scale(rows)
+def _promises(sentences: Sequence[SentenceRow], name: str) -> str:
+    """Return the table of *sentences*, which lead to their sections; *name*: of the run's links."""
+    scale = _scale(sentences)
     bar = Column("margin", f"+ is better, pale: not known, arrow: beyond {100 * scale:g} %", left=True)
     cells = [
         {
@@ -179,12 +179,12 @@ def _promises(rows: Sequence[SentenceRow], name: str) -> str:
                 section=f"{name}-{row.record.number}",
                 below=[shortened(one_line(text), 300) for text in (row.record.test, *_causes(row))],
             ),
-            Column(figure_heading(rows), left=True): Cell(row.carries.replace(NOTHING, "not known")),
+            Column(figure_heading(sentences), left=True): Cell(row.carries.replace(NOTHING, "not known")),
             Column("published", left=True): Cell(row.published),
             bar: PageCell("" if row.margin is None else row.margin_text, picture=_bar(row, scale)),
             Column("verdict", left=True): PageCell(str(row.verdict), row.verdict.mark),
         }
-        for row in rows
+        for row in sentences
     ]
     return f'<div class="promises">{body(Document("", [Section("", [table_of_sentences(cells)])]))}</div>\n'
 
@@ -218,9 +218,9 @@ def _place(ledger: Ledger) -> str:
     return f"{most.label}: {most.meaning}" if most.meaning else most.label
 
 
-def _scale(rows: Sequence[SentenceRow]) -> float:
+def _scale(sentences: Sequence[SentenceRow]) -> float:
     """Return the margin at the edge of all bars, as a ratio: one that half of them fit into, to show a near miss."""
-    sizes = [max(filter(math.isfinite, map(abs, row.margin))) for row in rows if row.margin and not row.ends]
+    sizes = [max(filter(math.isfinite, map(abs, row.margin))) for row in sentences if row.margin and not row.ends]
     middle = statistics.median_low(sizes) if sizes else 0.0
     return next((scale for scale in (0.05, 0.1, 0.25) if middle <= scale), 0.5)
 

@@ -194,9 +194,9 @@ class SentenceRow:
         }
 
 
-def figure_heading(rows: Iterable[SentenceRow]) -> str:
-    """Return the heading of what *rows* carry; what is no rate of frames, or bits, is measured."""
-    units = (row.record.requirement.threshold.unit for row in rows)
+def figure_heading(sentences: Iterable[SentenceRow]) -> str:
+    """Return the heading of what *sentences* carry; what is no rate of frames, or bits, is measured."""
+    units = (row.record.requirement.threshold.unit for row in sentences)
     return " / ".join(dict.fromkeys("carries" if unit in RATE_UNITS else "measured" for unit in units))
 
 
@@ -275,7 +275,7 @@ class RunSummary:
     """
 
     run: RecordedRun
-    rows: tuple[SentenceRow, ...]
+    sentences: tuple[SentenceRow, ...]
     facts: Mapping[str, str]
     incomplete: tuple[str, ...] = ()
     instead: str = ""
@@ -286,7 +286,7 @@ class RunSummary:
     def title(self) -> str:
         """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``, or what there is instead."""
         name = self.run.environment.suite or self.run.path.name
-        verdicts = Counter[str](row.record.counts_as for row in self.rows)
+        verdicts = Counter[str](row.record.counts_as for row in self.sentences)
         outcome = self.instead or ", ".join(f"{verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
         return f"{name}: {outcome}{' – INCOMPLETE' if self.incomplete else ''}"
 
@@ -302,12 +302,12 @@ class ExecutionSummary:
 
 def summary_of(run: RecordedRun) -> RunSummary:
     """Return the summary of *run*, closed or not."""
-    environment, rows, instead, tables = run.environment, sentence_rows(run), "", ""
+    environment, sentences, instead, tables = run.environment, sentence_rows(run), "", ""
     begun = {} if environment.study else unfinished_sentences(run)
     lacks = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for (_, name), trials in begun.items()]
     if environment.ended is None:
         lacks = ["incomplete: run did not end", *(lacks or ["no trial of an unfinished sentence"])]
-    if environment.unjudged and (rows or run.results):
+    if environment.unjudged and (sentences or run.results):
         lacks.append(f"{WITHOUT_VERDICT}{environment.unjudged}")
     facts = _facts(environment)
     if environment.study:  # the trials of a study are of its measurements, and have no verdicts
@@ -315,12 +315,12 @@ def summary_of(run: RecordedRun) -> RunSummary:
         tables = f"Its tables: {page}lineproof study report {run.path.name}"
         gaps = sum(record.value is None for record in run.measured)
         instead = counted(len(run.measured), "measurement") + (f", {gaps} without a value" if gaps else "")
-    elif not rows and (methods := [one.method for one in run.results if isinstance(one, CharacterisationRecord)]):
+    elif not sentences and (methods := [one.method for one in run.results if isinstance(one, CharacterisationRecord)]):
         facts["results"] = f"{', '.join(dict.fromkeys(methods))} (in {RESULTS})"
         instead = f"{counted(len(methods), 'characterisation')}, no sentence"
-    elif not rows and not lacks:
+    elif not sentences and not lacks:
         instead = ": ".join(filter(None, ("nothing was judged", environment.unjudged)))
-    return RunSummary(run, rows, facts, tuple(lacks), instead, tables)
+    return RunSummary(run, sentences, facts, tuple(lacks), instead, tables)
 
 
 def execution_summary(execution: Path, known: Mapping[Path, RunSummary] = MappingProxyType({})) -> ExecutionSummary:
@@ -354,7 +354,7 @@ def _facts(environment: EnvironmentRecord) -> dict[str, str]:
         "clock": "" if environment.clock_speed == 1 else f"{environment.clock_speed:g} times as fast as real time",
         "SLA": environment.sla,
     }
-    return {name: str(words) for name, words in facts.items() if words}
+    return {name: str(value) for name, value in facts.items() if value}
 
 
 # -- the document ------------------------------------------------------------------------------------------------------
@@ -366,24 +366,25 @@ def summary(execution: ExecutionSummary) -> Document:
     title = execution.runs[0].title if alone else f"Summary of {counted(len(execution.runs), 'run')}"
     sections, test = [], Column("test", left=True, on_page=True)
     for run in execution.runs:
-        heading = figure_heading(run.rows)
-        table = table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in run.rows])
-        sections.append(Section("" if alone else run.title, [*head(run), *[table] * bool(run.rows), *evidence(run)]))
+        heading = figure_heading(run.sentences)
+        table = table_of_sentences([{test: Cell(row.record.test), **row.cells(heading)} for row in run.sentences])
+        parts = [*head(run), *[table] * bool(run.sentences), *evidence(run)]
+        sections.append(Section("" if alone else run.title, parts))
     sections += [*side_by_side(execution.runs), last_section(execution)]
-    figures = [_figures(run, row) for run in execution.runs for row in run.rows]
+    figures = [_figures(run, row) for run in execution.runs for row in run.sentences]
     return Document(title, sections, any(run.run.simulated for run in execution.runs), {"sentences": figures})
 
 
 def head(run: RunSummary) -> list[Part]:
     """Return what *run* lacks, what was found at its end, and what was tested when."""
-    environment, is_open = run.run.environment, any(row.record.verdict == "INCONCLUSIVE" for row in run.rows)
+    environment, is_open = run.run.environment, any(row.record.verdict == "INCONCLUSIVE" for row in run.sentences)
     findings = (
         run.doubt,
         *run.incomplete,
         *environment.router_configuration.afterwards,
         _busy_words(environment) * is_open,
     )
-    return [*(Note(words, strong=True) for words in findings if words), Facts(run.facts)]
+    return [*(Note(finding, strong=True) for finding in findings if finding), Facts(run.facts)]
 
 
 def _busy_words(environment: EnvironmentRecord) -> str:
@@ -406,7 +407,7 @@ def side_by_side(runs: Sequence[RunSummary]) -> list[Section]:
     """Return the sentences that several of *runs* have, with a column for each run; none without any."""
     named: dict[tuple[str, str], dict[Column, Cell | str]] = {}
     for run in runs:
-        for row in run.rows:
+        for row in run.sentences:
             test, sentence, verdict = row.record.test, row.record.sentence, row.record.verdict
             cells = named.setdefault((test, sentence), {Column("promised", left=True): sentence})
             shown = replace(verdict_cell(verdict), text=f"{verdict}: {row.carries}")
@@ -458,10 +459,10 @@ def next_command(runs: Sequence[RunSummary]) -> str:
     All runs of its execution are gone on with: those that are decided send nothing.
     """
     for run in runs:
-        known, records = run.run.environment, [row.record for row in run.rows]
+        known, records = run.run.environment, [row.record for row in run.sentences]
         # a test without a verdict has no trials to go on with: what is wrong with it must be put right
         interrupted = any(not lack.startswith(WITHOUT_VERDICT) for lack in run.incomplete)
-        undecided = [row for row in run.rows if {row.record.verdict, row.record.counts_as} == {"INCONCLUSIVE"}]
+        undecided = [row for row in run.sentences if {row.record.verdict, row.record.counts_as} == {"INCONCLUSIVE"}]
         if interrupted or any(map(_may_change, undecided)):
             if run.tables:
                 return "the same study again"

@@ -134,8 +134,8 @@ def _endings(results: Sequence[ProcedureResult]) -> list[str]:
 class CharacterisationWork(ProcedureRun):
     """A procedure in a suite: its records from begin to end, and what log, report and console show of it."""
 
-    def __init__(self, shared: Shared, name: str, words: str, deadline: float) -> None:
-        super().__init__(shared.session, self._begin, self._on_trial, deadline, name, words)
+    def __init__(self, shared: Shared, name: str, traffic: str, deadline: float) -> None:
+        super().__init__(shared.session, self._begin, self._on_trial, deadline, name, traffic)
         self.shared, self.recorder, self.progress, self.whole = shared, shared.records, shared.progress, deadline
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._begun = self._first = 0
@@ -165,8 +165,8 @@ class CharacterisationWork(ProcedureRun):
         if not self._first:  # it ended before any traffic was chosen
             self.recorder.begin(self._test)
             self._first = self.recorder.number
-        inconclusive = [words for words in early if words.startswith("inconclusive: ") or words == problem]
-        self._failure = "; ".join(words.removeprefix("inconclusive: ") for words in inconclusive)
+        inconclusive = [ending for ending in early if ending.startswith("inconclusive: ") or ending == problem]
+        self._failure = "; ".join(ending.removeprefix("inconclusive: ") for ending in inconclusive)
         deviations = dict.fromkeys(deviation for each in results for deviation in each.deviations)
         if not self._looked_at:
             deviations[NOT_LOOKED_AT] = None

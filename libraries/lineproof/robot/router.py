@@ -51,8 +51,8 @@ class RouterKeywords(Component):
         if undone := router.undo_leftover():
             logger.warn(undone)
         router.configure()
-        for words in router.warnings:
-            logger.warn(words)
+        for warning in router.warnings:
+            logger.warn(warning)
         if waited := router.links.noted_words:
             logger.info(f"links were awaited{waited}")
         if router.line_rate_note:

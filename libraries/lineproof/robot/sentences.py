@@ -79,14 +79,14 @@ def steps_of(test: Any) -> Iterator[KeywordCall]:
 def shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
     """Yield each call that the tests of *suite* share: in set-up, tear-down and own keywords."""
     yield from _steps(suite, None, frozenset())
-    for item in suite.resource.keywords:
-        arguments = (plain(name) for name in item.args.argument_names)
-        yield from _steps(item, item.body, frozenset([*arguments, *_variables(item.name)]))
+    for keyword in suite.resource.keywords:
+        arguments = (plain(name) for name in keyword.args.argument_names)
+        yield from _steps(keyword, keyword.body, frozenset([*arguments, *_variables(keyword.name)]))
 
 
 def own_keywords(suite: TestSuite) -> set[str]:
     """Names of the keywords that the suite's files define, as :func:`plain`."""
-    names = {plain(item.name) for item in suite.resource.keywords}
+    names = {plain(keyword.name) for keyword in suite.resource.keywords}
     return names.union(*(own_keywords(child) for child in suite.suites))
 
 
@@ -159,9 +159,9 @@ def _steps(owner: Any, body: Any, arguments: frozenset[str]) -> Iterator[Keyword
     for part in (owner.setup if owner.has_setup else None, body, owner.teardown if owner.has_teardown else None):
         if part is not None:
             part.visit(calls)
-    for item in calls.calls:
-        for name, values in _called(item.name or "", tuple(str(argument) for argument in item.args)):
-            yield KeywordCall(place(item.source, item.lineno), name, values, arguments | calls.set)
+    for call in calls.calls:
+        for name, values in _called(call.name or "", tuple(str(argument) for argument in call.args)):
+            yield KeywordCall(place(call.source, call.lineno), name, values, arguments | calls.set)
 
 
 def _called(name: str, arguments: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -209,10 +209,10 @@ def narrow(text: str) -> str:
     return "\n".join(lines)
 
 
-def say(words: str) -> None:
-    """Print *words* on the console at once, on lines of their own, and into the log."""
-    logger.info(words)
-    logger.console(f"\n{narrow(words)}")
+def say(text: str) -> None:
+    """Print *text* on the console at once, on lines of their own, and into the log."""
+    logger.info(text)
+    logger.console(f"\n{narrow(text)}")
 
 
 def add_to_test_message(text: str) -> None:

@@ -50,8 +50,8 @@ class StudyKeywords(Component):
         self._read = results = read_results(run.run(folder.parent, folder.name))
         shown = write_page(results)
         allure.attach(results.study.title, page(results), "HTML")
-        for words in notes(results):
-            logger.info(words)
+        for note in notes(results):
+            logger.info(note)
         logger.info(f"{headline(results)}; {shown}", also_console=True)
         return results
 

@@ -111,9 +111,9 @@ class TestbedKeywords(Component):
             say(f"{counted(len(required), 'sentence')}: {times}{_margin_words(required)}")
             logger.info(str(plan.goal))
 
-    def _say(self, words: str) -> None:
+    def _say(self, text: str) -> None:
         self.shared.progress.end()  # else its line would stay below
-        say(words)
+        say(text)
 
     @property
     def _plan(self) -> Plan:
@@ -252,7 +252,7 @@ def _shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
 def _margin_words(requirements: list[Requirement]) -> str:
     """Return what the searches for margins add; "" where the run asks for none."""
     limit = margin_seconds(BuiltIn().get_variable_value("${MARGIN}", "off"))
-    count = sum(item.quantity.margin == "higher loads" for item in requirements)
+    count = sum(requirement.quantity.margin == "higher loads" for requirement in requirements)
     if not limit or not count:
         return ""
     most = f"at most {duration_text(limit)} of traffic"

@@ -297,7 +297,7 @@ def _bars(results: StudyResults, row: str, cells: Sequence[StudyCell]) -> str:
         across = linear("", end, size=1e9 / (8 * imix) / rate_units(1.0, 1.0)[cells[0].unit])
         for level, gbps in across.marks:
             plot.curve([(-math.inf, level), (-0.4, level)], "", colour=chart.TEXT_COLOUR)
-            plot.words((-math.inf, level), gbps)
+            plot.caption((-math.inf, level), gbps)
     for number, (name, level) in enumerate(results.study.measures[row].marks.items(), 1):
         if level <= end:
             plot.curve([(-math.inf, level), (math.inf, level)], name, dashes=f"{4 * number - 2} 4")
@@ -380,7 +380,7 @@ def _over_parameter(
         plot.curve([(value, own.median) for value, own, _ in measured], title, sign)
         for value, own, is_least in measured:
             plot.range(value, Bounds(own.minimum, own.maximum), sign, middle=own.median)
-            plot.words((value, own.maximum), "≥" * is_least)
+            plot.caption((value, own.maximum), "≥" * is_least)
     return plot.svg()
 
 
@@ -400,7 +400,7 @@ def sender_pictures(results: StudyResults, senders: Senders, way: str) -> list[F
         rates = [(size, line_rate_pps(link, size) / 1e3) for size in sizes]
         if seen := [point for point in rates if point[1] <= 1.1 * end]:
             plot.curve(seen, "")
-            plot.words(seen[-1], name)
+            plot.caption(seen[-1], name)
     for number, (variant, own) in enumerate(points.items()):
         plot.curve(sorted(own), variant, SIGNS[number % len(SIGNS)])
     return [Figure(plot.svg(), title)]

@@ -31,7 +31,7 @@ def open_store(url: str) -> HistoryStore:
 
 
 def stored(store: HistoryStore) -> list[list[dict[str, Any]]]:
-    return [[dict(row._mapping) for row in store.rows(table.select().order_by("run"))] for table in (runs, sentences)]
+    return [[dict(row._mapping) for row in store.read(table.select().order_by("run"))] for table in (runs, sentences)]
 
 
 def test_a_run_is_stored_with_its_figures(place: str, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class HistoryStore:
                 reason = "is no store of this version of Lineproof; name another, and import the runs again"
                 raise ConfigError(reason, self.shown)
 
-    def add(self, run: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    def add(self, run: Mapping[str, Any], judged: Sequence[Mapping[str, Any]]) -> str:
         """Add a *run* with its sentences, and return what became of it.
 
         The same one again changes nothing, another state of one that was not closed takes its place. A closed run does
@@ -122,11 +122,11 @@ class HistoryStore:
                 added = "replaced"
                 connection.execute(sql.delete(sentences).where(sentences.c.run == run["run"]))
                 connection.execute(sql.update(runs).where(own).values(run))
-            if rows:
-                connection.execute(sql.insert(sentences), [{"run": run["run"], **row} for row in rows])
+            if judged:
+                connection.execute(sql.insert(sentences), [{"run": run["run"], **row} for row in judged])
         return added
 
-    def rows(self, statement: sql.Executable) -> Sequence[sql.Row[Any]]:
+    def read(self, statement: sql.Executable) -> Sequence[sql.Row[Any]]:
         """Return the rows of *statement*."""
         with self._connection() as connection:
             return connection.execute(statement).all()
@@ -179,7 +179,7 @@ def import_run(store: HistoryStore, path: Path) -> Imported:
         state = check_integrity(path)
         state.refuse_altered()
         known = sql.select(runs.c.run, runs.c.simulated).where(runs.c.closed, runs.c.sha256 == state.sum_of_records)
-        if state.manifest is not None and (same := store.rows(known)):
+        if state.manifest is not None and (same := store.read(known)):
             # the sums are right, so that reading it would give what is there
             return Imported(str(path), same[0].run, "unchanged", simulated=same[0].simulated)
         recorded = confirmed(recorded_run(state))
@@ -256,7 +256,7 @@ def points_of(store: HistoryStore, platform: str | None, part: str = "", since: 
     chosen = sql.select(*of_run, *sentences.c).join_from(sentences, runs)
     chosen = chosen.where(sentences.c.started >= since, sentences.c.sentence.icontains(part, autoescape=True))
     chosen = chosen.where(runs.c.platform == platform) if platform else chosen
-    return store.rows(chosen.order_by(sentences.c.started, sentences.c.run, sentences.c.number))
+    return store.read(chosen.order_by(sentences.c.started, sentences.c.run, sentences.c.number))
 
 
 def trend(points: Sequence[Point], by_release: bool = False) -> Document:
@@ -326,12 +326,12 @@ def _table(group: Sequence[Point], series: Mapping[tuple[Any, ...], Sequence[Poi
     shown = ordered[-COLUMNS:]
     columns = [Column(head, left=True) for head in map(_head, [None, *shown], shown)]
     twice = Counter(sentence for sentence, _ in series)
-    rows = []
+    lines = []
     for (sentence, test), own in series.items():
         by_run = {execution_of(point.run): _cell(point) for point in own}
         name = sentence if twice[sentence] == 1 else f"{sentence} ({test})"
-        rows.append(Row([name, *(by_run.get(execution_of(point.run), "–") for point in shown)]))
-    return Table([Column("sentence", left=True), *columns], rows)
+        lines.append(Row([name, *(by_run.get(execution_of(point.run), "–") for point in shown)]))
+    return Table([Column("sentence", left=True), *columns], lines)
 
 
 def _head(before: Point | None, point: Point) -> str:

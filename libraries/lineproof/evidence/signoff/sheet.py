@@ -179,13 +179,13 @@ def sheet_document(sheet: Sheet) -> Document:
     """Return what the sheet says."""
     records, environment, told = sheet.run.requirements, sheet.environment, sheet.about.facts
     device = " ".join(filter(None, (told.get("manufacturer"), told.get("model"))))
-    deviations = [*dict.fromkeys(words for record in records for words in record.deviations), *sheet.about.deviations]
-    glossary = {name: words for record in records for name, words in record.requirement.quantity.glossary.items()}
+    deviations = [*dict.fromkeys(text for record in records for text in record.deviations), *sheet.about.deviations]
+    glossary = {name: meaning for record in records for name, meaning in record.requirement.quantity.glossary.items()}
     router = known_facts(environment.router_facts) if environment.router_facts else {}
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
     settings = [
-        f"{words}: {line}"
-        for name, words in WORDS["settings"].items()
+        f"{heading}: {line}"
+        for name, heading in WORDS["settings"].items()
         for line in getattr(environment.router_configuration, name)
     ]
     known = summary(ExecutionSummary((sheet.summary,)))
@@ -240,7 +240,7 @@ def result(sheet: Sheet) -> str:
 
 def _promises(sheet: Sheet) -> Iterator[Part]:
     """Yield of each promise its words, its verdict, what other runs judged before, who waives it, and its picture."""
-    for row in sheet.summary.rows:
+    for row in sheet.summary.sentences:
         record = row.record
         first, *details = record.message.splitlines() or [record.verdict]
         tries = [
@@ -286,7 +286,7 @@ def _signatures(sheet: Sheet) -> Iterator[Part]:
     yield Note("Not to be signed: a draft." if sheet.draft else "Signed for what each party answers for:")
     for part, duty in WORDS["answers"].items():
         party = sheet.about.parties.get(part, {})
-        who = ", ".join(words for name, words in party.items() if name != "signatory")
+        who = ", ".join(detail for name, detail in party.items() if name != "signatory")
         if party or part != "witness":
             yield Note(f"{part.capitalize()}: {who or BLANK}; answers for {duty}")
             yield Code(f"name  {party.get('signatory', BLANK)}   place, date  {BLANK}\n\n\nsignature  {BLANK}\n")
@@ -300,12 +300,12 @@ def _terms(sheet: Sheet) -> dict[str, str]:
     facts, goals = {}, goals_of(sheet.run)
     for traffic in dict.fromkeys(record.requirement.traffic for record in sheet.run.requirements):
         parts = traffic.split()
-        for pattern, words in WORDS["traffic"].items():
-            parts = [re.sub(f"^{pattern}$", words, part) for part in parts]
+        for pattern, meaning in WORDS["traffic"].items():
+            parts = [re.sub(f"^{pattern}$", meaning, part) for part in parts]
         facts[f"traffic {traffic}"] = "; ".join(parts)
     for goal in goals:
         of = f" (goal {goal.goal})" if len(goals) > 1 else ""
-        facts |= {f"{name}{of}": words for name, words in _goal_words(goal).items()}
+        facts |= {f"{name}{of}": value for name, value in _goal_words(goal).items()}
     return facts
 
 
@@ -345,9 +345,9 @@ def html_sheet(sheet: Sheet) -> str:
     return as_page(sheet_document(sheet), style)
 
 
-def _css_text(words: str) -> str:
-    """Return *words* as a text of CSS, in which no character has a meaning."""
-    return '"' + re.sub(r"[^ \w]", lambda sign: f"\\{ord(sign[0]):x} ", words, flags=re.ASCII) + '"'
+def _css_text(text: str) -> str:
+    """Return *text* as a text of CSS, in which no character has a meaning."""
+    return '"' + re.sub(r"[^ \w]", lambda sign: f"\\{ord(sign[0]):x} ", text, flags=re.ASCII) + '"'
 
 
 def require_weasyprint() -> Any:

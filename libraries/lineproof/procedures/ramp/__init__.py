@@ -185,7 +185,7 @@ def _picture(run: ProcedureRun, results: Sequence[RampResult]) -> str:
     for edge, (before, after) in zip(edges[1:], pairwise(steps), strict=False):
         if before.phase is not after.phase:
             plot.curve([(edge, -math.inf), (edge, math.inf)], "", dashes="1 4")
-            plot.words((edge, math.inf), f"{after.phase} begins")
+            plot.caption((edge, math.inf), f"{after.phase} begins")
     if result.saturation is not None:
         edge = edges[steps.index(result.saturation)]
         plot.curve([(edge, -math.inf), (edge, math.inf)], "saturation", None, LOST_COLOUR, "9 4")

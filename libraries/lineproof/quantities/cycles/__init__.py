@@ -215,8 +215,8 @@ def _costs_words(
     readings: Sequence[Sequence[PacketCost]], unit: Unit, figure_of_all: str, median: str
 ) -> tuple[str, tuple[str, ...]]:
     """Return *figure_of_all* in words, and lines: the other figures of *readings*, their spread and each thread."""
-    rows = [row for costs in readings for row in costs]
-    judged, whole = READING_OF[unit], together(rows)
+    of_threads = [row for costs in readings for row in costs]
+    judged, whole = READING_OF[unit], together(of_threads)
     values = {} if whole is None else {name: _cycles(value) for name, value in whole.figures().items()}
     reasons = {
         "cycles_per_packet": "{} cycles per packet with polling",
@@ -232,8 +232,8 @@ def _costs_words(
         return None if whole is None else whole.figures().get(judged)
 
     each = [value for costs in readings if (value := figure(costs)) is not None]
-    names = list(dict.fromkeys(row.thread for row in rows))
-    threads = [(name, figure(row for row in rows if row.thread == name)) for name in names if len(names) > 1]
+    names = list(dict.fromkeys(row.thread for row in of_threads))
+    threads = [(name, figure(row for row in of_threads if row.thread == name)) for name in names if len(names) > 1]
     least, most = _cycles(min(each)), _cycles(max(each))
     together_words = "of all trials together: " if len(readings) > 1 else ""
     details = [f"{together_words}{others}" if others else "", f"trials from {least} to {most}" if least != most else ""]

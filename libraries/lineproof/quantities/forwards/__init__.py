@@ -65,8 +65,8 @@ class ForwardingRate(Quantity):
         for group in [places] if promise.in_total else [range(place, place + 1) for place in places]:
             frames = [_forwarded(promise, trial, group) for trial in trials]
             best = perfect * max(_most(promise, trial, group) for trial in trials)
-            low = (sum(item.low for item in frames) + best) / (longest * more)
-            high = (sum(item.high for item in frames) + best) / (max(least, 1e-9) * more)
+            low = (sum(came.low for came in frames) + best) / (longest * more)
+            high = (sum(came.high for came in frames) + best) / (max(least, 1e-9) * more)
             rates.append(Bounds(low, max(low, high)))
         return tuple(rates)
 
@@ -139,7 +139,7 @@ def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:
     short = _wanted(promise, trial, len(group)) - sum(row.offered for row in counts)
     # a sum that is rounded must not miss the limit by itself
     unsent = max(0.0, short) * (1 + 1e-9)
-    return Bounds(sum(item.low for item in frames), sum(item.high for item in frames) + unsent)
+    return Bounds(sum(came.low for came in frames), sum(came.high for came in frames) + unsent)
 
 
 def _of_load(promise: Promise, trial: Trial, row: DirectionCount) -> Bounds:

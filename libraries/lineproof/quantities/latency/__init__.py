@@ -107,8 +107,8 @@ def _share(promise: Promise) -> str:
     return {"min": "The fastest frame is", "mean": "On average a frame is"}.get(name, "Each measured frame is")
 
 
-def _statistic(rows: Sequence[tuple[Trial, DirectionCount]], promise: Promise, errors: Errors, perfect: int) -> Bounds:
-    spreads = [_spread(trial, row, promise.goal) for trial, row in rows]
+def _statistic(counts: list[tuple[Trial, DirectionCount]], promise: Promise, errors: Errors, perfect: int) -> Bounds:
+    spreads = [_spread(trial, row, promise.goal) for trial, row in counts]
     known = [spread for spread in spreads if spread is not None]
     if len(known) < len(spreads):
         return UNKNOWN
@@ -120,8 +120,8 @@ def _statistic(rows: Sequence[tuple[Trial, DirectionCount]], promise: Promise, e
         single = [spread.bounds(statistic, errors) for spread in known]
         low = bounds_of_all.low if perfect else max(bounds_of_all.low, min(bounds.low for bounds in single))
         bounds_of_all = Bounds(low, max(low, min(bounds_of_all.high, max(bounds.high for bounds in single))))
-    delay = max(trial.delay(row) for trial, row in rows)
-    hides_all = any(math.isinf(trial.hidden(row)) for trial, row in rows)
+    delay = max(trial.delay(row) for trial, row in counts)
+    hides_all = any(math.isinf(trial.hidden(row)) for trial, row in counts)
     return Bounds(max(0.0, bounds_of_all.low - delay), math.inf if hides_all else bounds_of_all.high)
 
 

@@ -75,7 +75,7 @@ class Loss(Quantity):
         summary = f"{lost_words} {lost_share}{where} ({counts}) at {load}"
         details = direction_lines(promise, trials)
         if ruling is Ruling.PASS and lost and promise.limit.value < (most := promise.forgiven.value):
-            missed = sum(any(not promise.limit.keeps(item.high) for item in promise.figures([one])) for one in trials)
+            missed = sum(any(not promise.limit.keeps(ratio.high) for ratio in promise.figures([one])) for one in trials)
             summary += f", {percent(most)} forgiven in all"
             details.insert(0, f"{counted(missed, 'trial')} lost frames")
         if is_split:
@@ -95,7 +95,7 @@ class Loss(Quantity):
 
     def charted(self, promise: Promise, trial: Trial) -> Mapping[str, Bounds]:
         """Return the loss ratio of each direction in per cent, or of all together."""
-        figures = [Bounds(100 * item.low, 100 * item.high) for item in promise.figures([trial])]
+        figures = [Bounds(100 * ratio.low, 100 * ratio.high) for ratio in promise.figures([trial])]
         names = [f"loss ratio {row.tx_port} → {row.rx_port}" for row in trial.outcome.directions]
         if len(figures) < len(names):
             names = ["loss ratio of all directions"]
@@ -135,7 +135,7 @@ class Throughput(Loss):
         frames = [
             [trial.forwarded_frames(row) for trial, row in zip(trials, column, strict=True)] for column in columns
         ]
-        lows, highs = ([sum(getattr(item, end) for item in row) for row in frames] for end in ("low", "high"))
+        lows, highs = ([sum(getattr(came, end) for came in row) for row in frames] for end in ("low", "high"))
         low, high = ((sum(ends) if promise.in_total else min(ends)) / seconds for ends in (lows, highs))
         return Bounds(in_unit(low, promise), in_unit(high, promise))
 
@@ -185,9 +185,9 @@ def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCou
     offered = more * sum(max(1, row.offered) for _, row in counted_rows)
     # at the worse end frames that were not offered are lost ones too, and those beyond the load make up for none
     intended = more * sum(
-        max(1, min(row.offered, row.intended), item.high) for item, (_, row) in zip(lost, counted_rows, strict=True)
+        max(1, min(row.offered, row.intended), gone.high) for gone, (_, row) in zip(lost, counted_rows, strict=True)
     )
-    low, high = sum(item.low for item in lost) / offered, sum(item.high for item in lost) / intended
+    low, high = sum(gone.low for gone in lost) / offered, sum(gone.high for gone in lost) / intended
     return Bounds(low, max(low, high))
 
 

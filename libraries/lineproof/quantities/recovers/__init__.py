@@ -149,26 +149,26 @@ class Recovery(Quantity):
         return f"After an overload the router loses frames for {figure}."
 
 
-def step_down_readings(found: StepDown, limit: float) -> dict[str, float]:
+def step_down_readings(measured: StepDown, limit: float) -> dict[str, float]:
     """Return the readings of a trial: of each direction when its last frame was lost, and what the overload lost.
 
     And how many frames certainly were lost later than *limit* s after it.
     """
-    readings = {"timed": float(found.is_timed)}
-    for place in range(len(found.after.offered)):
-        readings[f"overload_loss.{place}"] = found.overload_loss_ratio(place)
-        readings[f"lost_late.{place}"] = found.lost_after(limit, place)
-        if (time := found.recovery(place)) is not None:
+    readings = {"timed": float(measured.is_timed)}
+    for place in range(len(measured.after.offered)):
+        readings[f"overload_loss.{place}"] = measured.overload_loss_ratio(place)
+        readings[f"lost_late.{place}"] = measured.lost_after(limit, place)
+        if (time := measured.recovery(place)) is not None:
             readings[f"recovery_low_s.{place}"] = time.low
             if math.isfinite(time.high):
                 readings[f"recovery_high_s.{place}"] = time.high
     return readings
 
 
-def _control_readings(found: StepDown) -> dict[str, float]:
-    spoilt = any(item.frames is None for item in found.outcome.problems)
-    rows = enumerate(found.outcome.directions)
-    losses = {f"control_loss.{place}": 1.0 if spoilt else row.loss_ratio for place, row in rows}
+def _control_readings(measured: StepDown) -> dict[str, float]:
+    spoilt = any(problem.frames is None for problem in measured.outcome.problems)
+    directions = enumerate(measured.outcome.directions)
+    losses = {f"control_loss.{place}": 1.0 if spoilt else row.loss_ratio for place, row in directions}
     return losses | {SPOILT_CONTROL: 1.0} if spoilt else losses
 
 
