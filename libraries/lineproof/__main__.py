@@ -5,7 +5,7 @@ import sys
 
 
 def _forget_current_folder() -> None:
-    """With -m Python looks for every module in the current folder first; here no more, unless this package is there."""
+    """Stop Python's -m from importing modules of the current folder, unless this package is there."""
     # os alone (so PTH): whatever else is imported may come from there
     try:
         here = os.getcwd()  # noqa: PTH109

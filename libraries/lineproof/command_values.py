@@ -118,7 +118,7 @@ def unknown_words(data: Any, known: Collection[str], place: Location = ()) -> It
 
 
 def command_line(line: str, words: Mapping[str, str], is_posix: bool) -> str:
-    """Return *line* with *words* in place of those in braces.
+    """Return *line* with *words* in place of the names in braces.
 
     For a POSIX shell each part is quoted; a part that is one word in braces alone may become several parts, or none.
     Raises TestbedError where the router itself has shown what another command line may take for a command.

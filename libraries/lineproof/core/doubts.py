@@ -60,7 +60,7 @@ class OwnPart:
 
     @classmethod
     def of_ceiling(cls, line: float, lossless: float, received: float, words: str) -> OwnPart:
-        """Return that of a generator which carries *lossless* frames/s from each port; line rate limits nothing."""
+        """Return the part of a generator that carries *lossless* frames/s from each port; none at line rate."""
         if lossless >= line * (1 - Tolerance().under):
             return cls()
         return cls(lossless_pps=lossless, received_pps=received, words=words)

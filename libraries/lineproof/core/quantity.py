@@ -296,7 +296,7 @@ class Requirement(TrafficWords):
         return self.scope is Scope.IN_TOTAL
 
     def on_cores(self, cores: int) -> Requirement:
-        """With a threshold per core as one of *cores* together."""
+        """Return it with a threshold per core as one of *cores* together."""
         if self.threshold.unit is not Unit.PPS_PER_CORE:
             return self
         return replace(self, threshold=Value(self.threshold.number * cores, Unit.PPS), cores=cores)

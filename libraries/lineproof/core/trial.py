@@ -250,7 +250,7 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An outcome, and what the testbed did wrong in it. Loss is computed here.
+    """An outcome, and what the testbed did wrong in it. The router lost :meth:`lost_frames`.
 
     Changed and foreign frames are not in its counts: ``session.came_back`` and ``core.foreign`` take them off before.
     ``number`` counts from 1 within a sentence; warm-up trials are 0. ``seconds`` that frames were sent, at least and at

@@ -152,7 +152,7 @@ class ComparedSentence:
 
     @property
     def figures(self) -> str:
-        """The figure of the baseline, and then that of the run."""
+        """The figure of the baseline, then the run's."""
         new = self.after.carries
         if self.before is None or new == NOTHING == self.before.carries:
             return new

@@ -284,7 +284,7 @@ GIT_LIMIT = 5.0
 
 
 def environment_record(plan: Plan, run: str, **fields: Any) -> EnvironmentRecord:
-    """Return that of a run of *plan* which begins now and here. *fields*: all others."""
+    """Return the record of the environment of a run of *plan* that begins now. *fields*: all others."""
     return EnvironmentRecord(
         run=run,
         testbed=plan.testbed.testbed,

@@ -222,7 +222,7 @@ class RequirementRecord(RunRecord):
 
     @property
     def outcome(self) -> str:
-        """The message, of a sentence whose test expects another verdict that of the test."""
+        """The message of the test: the sentence's own, or that another verdict was expected."""
         is_wanted = self.expected in ("PASS", self.verdict)
         return self.message if is_wanted else unexpected(self.sentence, self.message, self.expected)
 

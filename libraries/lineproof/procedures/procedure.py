@@ -179,7 +179,7 @@ def procedures() -> tuple[Procedure, ...]:
 
 
 def endings(results: Sequence[ProcedureResult]) -> list[Note]:
-    """Return why some of *results* ended early, each reason once, after the values of those."""
+    """Return why some of *results* ended early, each reason once, after the values of these results."""
     values = defaultdict[str, list[str]](list)
     for result in results:
         values[result.ended] += [result.value] if result.value else []

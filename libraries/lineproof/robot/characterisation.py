@@ -123,7 +123,7 @@ for _procedure in procedures():
 
 
 def _endings(results: Sequence[ProcedureResult]) -> list[str]:
-    """Return why *results* ended early, each reason once; of several results with those that it is of."""
+    """Return why *results* ended early, each reason once, with the values of the results if reasons differ."""
     values = defaultdict[str, list[str]](list)
     for result in results:
         values[result.ended].append(result.value)

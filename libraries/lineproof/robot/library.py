@@ -60,7 +60,7 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
     ROBOT_LIBRARY_CONVERTERS: ClassVar = {timedelta: time_argument}
 
     def __init__(self, project: str = "") -> None:
-        """*project*: the folder that holds ``variables/``, or one below it; default: the suite's.
+        """Find files in *project*: the folder that holds ``variables/``, or one below it; default: the suite's.
 
         Runs leave evidence in Robot's ``--outputdir``, else in ``results/`` of the project.
         """

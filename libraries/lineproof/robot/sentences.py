@@ -112,7 +112,7 @@ def expects_another_verdict(step: KeywordCall) -> bool:
 
 
 def without_prefix(text: str) -> str:
-    """*text* without `Given`, `When`, `Then`, `And` or `But`, which Robot allows before a keyword's name."""
+    """Return *text* without `Given`, `When`, `Then`, `And` or `But`, which Robot allows before a keyword's name."""
     return _PREFIX.sub("", text)
 
 
@@ -183,7 +183,7 @@ def _variables(text: str) -> Iterator[str]:
 
 
 def plain(name: str) -> str:
-    """*name* as Robot compares names: without case, spaces and underscores."""
+    """Return *name* as Robot compares names: without case, spaces and underscores."""
     return re.sub(r"[ _]", "", name).lower()
 
 

@@ -201,7 +201,7 @@ WIDTH = 79
 
 
 def narrow(text: str) -> str:
-    """*text* with lines of at most :data:`WIDTH` characters; what is broken goes on indented."""
+    """Return *text* in lines of at most :data:`WIDTH` characters; what is broken goes on indented."""
     wrapper, lines = textwrap.TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False), []
     for line in text.splitlines():
         wrapper.subsequent_indent = " " * (len(line) - len(line.lstrip()) + 4)

@@ -499,7 +499,7 @@ class LookQuery(Query):
         return {name: str(value) for name, value in self.expected.items() if name not in self.named}
 
     def look(self, words: Mapping[str, str], is_posix: bool = False) -> Look:
-        """Return what is run, and read of it, with *words* in place of those in braces."""
+        """Return the command and what is read of its output, with *words* in place of the names in braces."""
         escaped = {name: re.escape(value) for name, value in words.items()}
         pattern = filled(self.pattern[0], escaped) if self.pattern else ""
         path, none = filled(self.json_paths.get("value", ""), words), filled(self.none, escaped)

@@ -215,7 +215,7 @@ class Content:
     def _wrong_on_the_way(
         self, direction: Direction, sent: SentFrames, frame: bytes, header: IpHeaderPosition | None
     ) -> str:
-        """Return what is wrong of that which each router writes anew."""
+        """Return what is wrong with MAC addresses, length, IP checksum or time to live; "": nothing."""
         sender, receiver = (self.generator_ports[port] for port in (direction.tx_port, direction.rx_port))
         macs = {mac.lower() for mac in (receiver.mac, receiver.card_mac, sender.destination, direction.destination)}
         is_group = bool(sent.data[0] & 1)
@@ -394,7 +394,7 @@ def longest_size(profile: Profile) -> int:
 
 
 def longest_frames(profile: Profile) -> Profile:
-    """*profile* with its longest frames only; itself if it has only one kind of them."""
+    """Return *profile* with its longest frames only; itself if it has only one kind of them."""
     if len(profile.frames) == 1:
         return profile
     frame = max(profile.frames, key=lambda item: item.size)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | None) -> Verdict:
-    """*verdict* with the explanation of its loss, or of late frames; it stays what it is otherwise.
+    """Return *verdict* with the explanation of its loss, or of late frames; else as it is.
 
     Another FAIL that no loss made has none. An INCONCLUSIVE one proves nothing about the router: only the generator is
     named. *facts*, *load*: None where they were not read.

@@ -71,7 +71,7 @@ class LinkWait:
             time.sleep(min(POLL, self.limit))
 
     def retried(self, probe: Callable[[], T]) -> T:
-        """*probe*; while something that was brought up is awaited, again if it raises NothingArrives.
+        """Call *probe*, and while something that was brought up is awaited, again if it raises NothingArrives.
 
         Frames of such a try may wait at the router and come with the next one's, which is made once more, too.
         """
@@ -111,7 +111,7 @@ def is_down(state: LinkState) -> bool:
 
 
 def ipv6_sides(sides: Sequence[Side], catalogue: Catalogue) -> tuple[Side, ...]:
-    """*sides* with the IPv6 address that the traffic words of *catalogue* have for each ``peer``."""
+    """Return *sides* with the IPv6 address that the traffic words of *catalogue* have for each ``peer``."""
     kinds: tuple[FrameKind, ...] = ("ipv6",)
     prefixes = FrameKinds.of(catalogue, kinds).prefixes
     return tuple(replace(side, peer=ipv6_address(prefix, side.peer)) for prefix in prefixes for side in sides)

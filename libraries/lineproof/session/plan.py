@@ -193,7 +193,7 @@ class Plan:
         return list({(item.side, item.key): item for item in reversed(misfits)}.values())[::-1]
 
     def misfit_words(self, misfit: Misfit) -> str:
-        """*misfit* with file and line."""
+        """Return *misfit* in words, with file and line."""
         return str(misfit.located(self.project.testbeds, self.testbed.testbed))
 
     @property

@@ -48,7 +48,7 @@ class PoweredTrials:
     now: Callable[[], float] = time.time
 
     def of_sentence(self) -> Measure:
-        """The trials of one sentence. Its own power without traffic is measured before the first one.
+        """Return how a sentence's trials are measured, after its own power without traffic.
 
         It is of no other sentence: a box that has grown warm, with faster fans, draws more, and that is not the
         traffic's. A trial lasts at least as long as asked for; its readings have the power. A meter that fails is a
@@ -92,7 +92,7 @@ class PoweredTrials:
         return replace(outcome, readings={**outcome.readings, **powers})
 
     def watts(self) -> float:
-        """One figure of the meter, or the declared power. Raises TestbedError."""
+        """Return one figure of the meter, or the declared power, in W. Raises TestbedError."""
         meter = self.settings
         return (self.declared or 0.0) if meter is None else meter.figures(self._access, self.sleep, 1)[0]
 

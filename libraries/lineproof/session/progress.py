@@ -38,13 +38,13 @@ class Progress:
         self._shown = False
 
     def begin(self, sentence: str, pps: float) -> None:
-        """*sentence*, the next, is judged from now on, at *pps* frames/s into each port."""
+        """Show that the next *sentence* is judged from now on, at *pps* frames/s into each port."""
         self._judged += 1
         of = f" of {self._sentences}" if self._judged <= self._sentences else ""
         self._start(f"sentence {self._judged}{of}", f": {sentence} at {si(pps, 'pps')}", "warming up")
 
     def work(self, what: str, is_part: bool = False) -> None:
-        """*what* runs from now on, which is no sentence. *is_part*: of much work: a log has its beginning, too."""
+        """Show that *what* runs from now on, no sentence. *is_part*: of much work: a log has its beginning, too."""
         self._start(what, "", "", is_part)
 
     def step(self, text: str) -> None:

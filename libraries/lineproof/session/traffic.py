@@ -171,7 +171,7 @@ class SentTraffic:
     # -- trials --------------------------------------------------------------------------------------------------------
 
     def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
-        """One trial, see :meth:`~lineproof.generators.base.Generator.measure`.
+        """Measure one trial, as :meth:`~lineproof.generators.base.Generator.measure`.
 
         Raises TestbedError if a process of the testbed ended, or the router's routes went with a link.
         """
@@ -207,13 +207,13 @@ class SentTraffic:
         return read_trial(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """See :meth:`~lineproof.generators.base.Generator.step_down`; frames are looked at in a trial after it."""
+        """Send at a load, then at a lower one; frames that came back are looked at in a trial after it."""
         self._prepare_alone()
         step = self._asked(lambda generator: generator.step_down(first, seconds, second, after, every))
         return replace(step, outcome=self._looked_at_after(self._without_late(step.outcome), second))
 
     def burst(self, frames: int, pps: float) -> Outcome:
-        """See :meth:`~lineproof.generators.base.Generator.burst`; frames are looked at in a trial after it."""
+        """Send bursts of *frames* at *pps*; frames that came back are looked at in a trial after it."""
         self._prepare_alone()
         outcome = self._asked(lambda generator: generator.burst(frames, pps))
         return self._looked_at_after(self._without_late(outcome), Load(pps))
@@ -241,7 +241,7 @@ class SentTraffic:
         return frames_kept(content.profile) if self.examines and content and content.is_kept_at_any_load else 0
 
     def _looked_at_after(self, outcome: Outcome, load: Load) -> Outcome:
-        """Return *outcome*, which kept no frames, with what a trial of *load* after it shows of those that came back.
+        """Return *outcome*, which kept no frames, with what a trial of *load* after it shows of frames that come back.
 
         Frames that came back changed, and probe frames that were copied or lost where other frames are not.
         """

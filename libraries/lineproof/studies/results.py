@@ -159,7 +159,7 @@ class StudyCell:
 
     @property
     def visit_means(self) -> tuple[float, ...]:
-        """The values that follow each other without another variant between, as their mean."""
+        """The mean of each visit: of the values that follow each other without another variant between."""
         visits = grouped((record.block + (record.turn == "last"), record.value or 0.0) for record in self.known)
         return tuple(fmean(visits[number]) for number in sorted(visits))
 

@@ -132,7 +132,7 @@ class StudyRun:
 
     @property
     def plan(self) -> Plan:
-        """Return that of the baseline, or of the first variant: the goal is that of all, the testbed of most."""
+        """Return the plan of the baseline, or of the first variant: all have its goal, most its testbed."""
         return self.plans.get(self.study.baseline or "") or next(iter(self.plans.values()))
 
     def made_by_hand(self, variant: str) -> tuple[str, ...]:
@@ -384,7 +384,7 @@ class StudyRun:
     def _open(self, step: Step, progress: WaitProgress | None) -> Session:
         """Open the session of *step*, and keep its versions; *progress* as of :meth:`_session_of`.
 
-        A simulated testbed has noise of its own in each place, the same in each run.
+        A simulated testbed has noise of its own in each block and turn, the same in each run.
         """
         bypass, plan, recorder = self.study.bypass, self.plans[step.variant], self._recorder
         if isinstance(plan.testbed, SimulatedSettings):

@@ -97,7 +97,7 @@ class SenderFigures:
 
     @classmethod
     def of(cls, figures: Sequence[Mapping[str, float]]) -> SenderFigures:
-        """Return that of the repeats' *figures*, of which there is one at least."""
+        """Return medians over the repeats' *figures*, of which there is one at least."""
         names = dict.fromkeys(name for repeat in figures for name in repeat)
         medians = {name: median(repeat[name] for repeat in figures if name in repeat) for name in names}
         received = median(one[RECEIVED] / one[OFFERED] if one[OFFERED] else 0.0 for one in figures)

@@ -74,7 +74,7 @@ class LabPlace:
         return {kind: visible(str(text)) for kind, text in (self._holder.hear(wait) or {}).items()}
 
     def problems(self) -> tuple[str, ...]:
-        """Why the place must not be used any more: somebody else has it. What else happened to it is said."""
+        """Return why the place must not be used any more: somebody else has it. What else happened is said."""
         while said := self._heard():
             self._say(next(iter(said.values())))
             self._problem = said.get("problem", self._problem)

@@ -82,7 +82,7 @@ def kinds_of(profile: Profile) -> frozenset[FrameKind]:
 
 
 def reason_not_forwarded(profile: Profile, not_forwarded: NotForwarded) -> str:
-    """Why the router cannot forward *profile*; empty where it can, as far as known."""
+    """Return why the router cannot forward *profile*; "" where it can, as far as known."""
     kinds = kinds_of(profile)
     return "; ".join(reason for needed, reason in not_forwarded.items() if needed <= kinds)
 

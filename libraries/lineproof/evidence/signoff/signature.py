@@ -94,7 +94,7 @@ def public_key(secret: Any) -> str:
 
 
 def read_public_key(text: str) -> str:
-    """Return the public key that *text* is, or that is in the file of that name. Raises ConfigError."""
+    """Return the public key *text*, or that in the file of this name. Raises ConfigError."""
     path = None if _KEY.fullmatch(text) else Path(text)
     known = _KEY.search(read_file(path, LARGEST).decode(errors="replace") if path else text)
     if known is None:

@@ -115,7 +115,7 @@ class ProgramGenerator(Generator):
         self.reconnect()
 
     def reconnect(self) -> None:
-        """See :meth:`..base.Generator.reconnect`. Raises TestbedError."""
+        """Connect again after a failed call (:meth:`..base.Generator.reconnect`). Raises TestbedError."""
         self.close()
         try:
             for index, place in self._places.items():
@@ -143,12 +143,12 @@ class ProgramGenerator(Generator):
             raise TestbedError(f"{place.text} {taken}")
 
     def stop(self) -> None:
-        """See :meth:`..base.Generator.stop`. Raises TestbedError."""
+        """Stop sending (:meth:`..base.Generator.stop`). Raises TestbedError."""
         for port in self._ports.values():
             port.ask("halt")
 
     def close(self) -> None:
-        """See :meth:`..base.Generator.close`."""
+        """Give the ports back (:meth:`..base.Generator.close`)."""
         ports, self._ports, self._senders = self._ports, {}, list[SendingPrograms]()
         for port in ports.values():
             port.close()
@@ -186,7 +186,7 @@ class ProgramGenerator(Generator):
     # -- preparing -----------------------------------------------------------------------------------------------------
 
     def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:
-        """See :meth:`..base.Generator.prepare`; the plan has refused what the program cannot. Raises TestbedError."""
+        """Prepare the ports to send *profile*: the plan has refused what the program cannot. Raises TestbedError."""
         self._senders = []
         sending = {direction.tx_port for direction in directions}
         self._senders = [self._sender(profile, direction, sending) for direction in directions]
@@ -230,7 +230,7 @@ class ProgramGenerator(Generator):
     def measure(
         self, load: Load, duration: float, during: During | None = None, keep: int = 0, rates: Sequence[float] = ()
     ) -> Outcome:
-        """See :meth:`..base.Generator.measure`. Raises TestbedError; it keeps no frames."""
+        """Measure one trial (:meth:`..base.Generator.measure`). Raises TestbedError. No frames are kept."""
         if not self._senders:
             raise TestbedError("a trial needs a prepared profile")
         senders = dict(zip(self._senders, rates or [load.pps] * len(self._senders), strict=True))
@@ -363,7 +363,7 @@ class ProgramGenerator(Generator):
         return now
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
-        """See :meth:`..base.Generator.idle`; no frame is kept. Raises TestbedError."""
+        """Send nothing, and count what comes, keeping no frame (:meth:`..base.Generator.idle`). Raises TestbedError."""
         if self._description.received:
             for port in self._ports.values():
                 self._receive(port, 0, seconds, port.values)

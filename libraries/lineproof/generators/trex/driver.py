@@ -270,7 +270,7 @@ class TrexGenerator(Generator):
             raise TestbedError(f"{self.settings.address} sent a captured frame that is not base64: {error}") from error
 
     def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
-        """See :meth:`..base.Generator.idle`. Raises TestbedError."""
+        """Send nothing, and count what comes (:meth:`..base.Generator.idle`). Raises TestbedError."""
         wall = seconds / self.settings.clock_speed
         heard = self._ask("idle", CALL_LIMIT + wall, seconds=wall, keep=keep).items()
         kept = {port: self._frames(one["kept"]) for port, one in heard}
@@ -290,7 +290,7 @@ class TrexGenerator(Generator):
     def step_down(
         self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
     ) -> StepDown:
-        """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
+        """Send at a load, then at a lower one (:meth:`..base.Generator.step_down`). Raises TestbedError."""
         duration, speed = first_duration + second_duration, self.settings.clock_speed
         trial = self._trial(first, duration)
         rates = dict.fromkeys(trial.rates, second.pps)
@@ -429,7 +429,7 @@ class ClientProcess(children.Child):
     """The running process. It imports its library in the background, which takes 1 to 2 s."""
 
     def __init__(self, folder: Path | None = None, namespace: str = "") -> None:
-        """*folder*: of the client that TRex ships (see :mod:`.clients`); None: trex-stl-lib 0.3 of PyPI.
+        """Start it with the client that TRex ships, in *folder* (:mod:`.clients`); None: trex-stl-lib 0.3 of PyPI.
 
         *namespace*: the network namespace of its server; "": none of its own.
         """

@@ -40,7 +40,7 @@ class TrexProfileLoader:
     """Loads each file once, and again only if it or its tunables change."""
 
     def __init__(self, client: str = "") -> None:
-        """*client*: as the testbed names it."""
+        """Load profiles with the library of *client*, as the testbed names it."""
         self._client = client
         self._loaded: dict[tuple[Path, str, str, str], TrexProfile] = {}
 

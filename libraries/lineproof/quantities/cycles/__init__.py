@@ -191,7 +191,7 @@ class _RuntimeTrials:
 
 
 def _why_unusable(costs: Sequence[PacketCost], covered: float, duration: float, took: float, sent: float) -> str:
-    """Why a reading proves nothing; "" if it does. *covered*: s since the clear, by the router.
+    """Return why a reading proves nothing; "" if it does. *covered*: s since the clear, by the router.
 
     *took*: s from the start of traffic to the reading (0: there is none), *sent*: s of traffic.
     """

@@ -51,13 +51,13 @@ class ForwardingRate(Quantity):
         return Limit(judged - rounded, at_least=True)
 
     def forgiven(self, promise: Promise) -> Limit:
-        """Return the promise itself; where it is the whole load, less what the goal forgives of that."""
+        """Return the promise itself; where it is the whole load, less what the goal forgives of the load."""
         if promise.in_total or not promise.names_load:
             return promise.limit
         return Limit(min(promise.limit.value, promise.load_pps * (1 - promise.goal.forgiven)), at_least=True)
 
     def figures(self, promise: Promise, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
-        """Return the forwarding rate, with the frames that it might have forwarded of those that were not offered."""
+        """Return the forwarding rate; the higher end with frames that were not offered, as if they had come back."""
         more = 1 + perfect / len(trials)
         least, longest = sum(trial.seconds.low for trial in trials), sum(trial.seconds.high for trial in trials)
         places = range(len(trials[0].outcome.directions))
@@ -143,7 +143,7 @@ def _forwarded(promise: Promise, trial: Trial, group: range) -> Bounds:
 
 
 def _of_load(promise: Promise, trial: Trial, row: DirectionCount) -> Bounds:
-    """Return the frames of one direction that came back, of those of the named load.
+    """Return how many frames of the named load came back in one direction.
 
     Those that were not offered might have come back, or might have cost others; those beyond the load do not count.
     """

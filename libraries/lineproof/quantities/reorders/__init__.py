@@ -32,7 +32,7 @@ class Reordering(ShareOfProbes):
         return probes.out_of_order
 
     def may_count(self, probes: LatencyCount, seconds: float) -> int:
-        """Return those that were lost, and those too late to be in order that are not counted."""
+        """Return how many were lost, or came too late to be in order and are not counted."""
         return super().may_count(probes, seconds) + _uncounted(probes, seconds)
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:

@@ -9,7 +9,7 @@ WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not 
 
 
 def no_shell(command: str, limit: float) -> Result:
-    """In place of the shell of a black box. Raises TestbedError."""
+    """Refuse *command*: it stands in place of the shell of a black box. Raises TestbedError."""
     raise TestbedError(
         f"'{command[:80]}' cannot be run: {WHY_UNREAD}; expected a platform whose software has a 'shell'"
     )

@@ -113,7 +113,7 @@ class RunningTraffic:
     """The commands about traffic. Counters are totals; times are s of the wall clock, unless stated otherwise."""
 
     def __init__(self, server: ClientLibrary, announce: Callable[[float], None]) -> None:
-        """*announce* says that every port sends, and when the start was asked for."""
+        """Drive *server*. *announce* is called once every port sends, with the time that the start was asked for."""
         self._server, self._announce = server, announce
         self._streams: Mapping[int, Sequence[Mapping[str, Any]]] = {}
         self._start_delay = 0.0
@@ -502,7 +502,7 @@ COUNTS = ("tx_port", "rx_port", "sent", "received", "out_of_order", "duplicates"
 
 
 def _group_rows(stats: Mapping[str, Any], trial: TrialRequest) -> Iterator[dict[str, Any]]:
-    """Yield the counts of the packet groups of those directions of *trial* all of whose groups are in *stats*."""
+    """Yield the counts of packet groups, of each direction of *trial* that has all its groups in *stats*."""
     for tx_port, rx_port in trial.directions:
         counts = [group_counts(stats, group, tx_port, rx_port) for group in trial.groups.get(tx_port, ())]
         yield from () if None in counts else [count for count in counts if count]

@@ -75,7 +75,7 @@ class ShippedLibrary(ClientLibrary):
     on_status: ClassVar = {"profile_id": "*", "block": False}
 
     def __init__(self, folder: Path) -> None:
-        """*folder*: see :func:`client_folder`."""
+        """Use the client in *folder*, see :func:`client_folder`."""
         super().__init__()
         self._folder = folder
 
