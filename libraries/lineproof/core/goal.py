@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from ..config import Config, load_config
 from ..platforms import named_file
 from ..project import Folder
+from ..units import counted
 from .rule import Shares
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -72,8 +73,9 @@ class Goal(Config):
     def __str__(self) -> str:
         if self.bad_share is None:
             return f"{self.of_searches}; judges nothing"
+        enough, most = counted(self.fewest_trials, "good one"), counted(self.budget, "trial")
         terms = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s"
-        terms += f", PASS after {self.fewest_trials} good ones, at most {self.budget} trials, risk {self.risk:g}"
+        terms += f", PASS after {enough}, at most {most}, risk {self.risk:g}"
         return f"{terms}; {self.runs} runs decide together" if self.runs > 1 else terms
 
     def shares(self, soak: int = 0) -> Shares:
