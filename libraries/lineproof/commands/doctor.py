@@ -19,7 +19,7 @@ from ..core.traffic.profiles import Profile
 from ..errors import LineproofError, TestbedError
 from ..evidence.forms import known_facts, pcie_text
 from ..files import require_folder
-from ..generators.base import WORDS, GeneratorPort
+from ..generators.base import ABILITIES, GeneratorPort
 from ..generators.trex.driver import TrexGenerator
 from ..project import Project
 from ..routers.none import WHY_UNREAD
@@ -184,8 +184,8 @@ def _generator(session: Session) -> Iterator[Check]:
         distance = f"{1e3 * seconds:.3g} ms to the server and back: {20 * seconds:.2g} s of each trial"
         far = warning(f"{distance}, and trials are longer where its clock decides; a nearer machine is faster")
         yield replace(far if seconds >= 0.005 else ok(distance), name="distance")
-    if lacking := session.plan.abilities.lacks_of(*WORDS):
-        lacks = "; ".join(WORDS[name] for name in lacking)
+    if lacking := session.plan.abilities.lacks_of(*ABILITIES):
+        lacks = "; ".join(ABILITIES[name] for name in lacking)
         kind = session.plan.testbed.generator_type
         yield warning(f"'{kind}' {lacks}; sentences that need it are refused before any traffic")
     if leftover := versions.get("leftover"):

@@ -15,7 +15,7 @@ from .arguments import add_plan_arguments
 
 SUITE = Path(__file__).with_name("measure.robot")
 
-WORDS = {
+VARIABLES = {
     "frames": "sizes and mixes, in quotes (64b imix 1518b)",
     "flows": "as words of traffic (1-flow 10k-flows)",
     "directions": "of traffic (unidirectional bidirectional)",
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_plan_arguments(parser)
     parser.add_argument("--goal", default="quick", help="a file of variables/goals: how long trials take (quick)")
-    for name, meaning in WORDS.items():
+    for name, meaning in VARIABLES.items():
         parser.add_argument(f"--{name}", metavar="WORDS", help=meaning)
     parser.add_argument("--project", type=Path, help="the folder with variables/ (found from here)")
     parser.add_argument("--results", type=Path, help="folder for runs (results/ of the project)")
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         # Robot would report a wrong file as a failed test
         Plan.read(project, arguments.platform, arguments.software, arguments.testbed, arguments.goal)
     given = {**vars(arguments), "project": project.root}
-    names = ("testbed", "platform", "software", "goal", "project", *WORDS)
+    names = ("testbed", "platform", "software", "goal", "project", *VARIABLES)
     variables = [word for name in names if given[name] for word in ("-v", f"{name.upper()}:{given[name]}")]
     sys.stdout.flush()
     folder = str(arguments.results or project.results)

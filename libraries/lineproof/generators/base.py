@@ -130,7 +130,7 @@ def listing(shares: Sequence[float], flows: Sequence[int]) -> list[int]:
     return [place for _, place in sorted(due)]
 
 
-WORDS = {
+ABILITIES = {
     "mixes": "sends no frames of several sizes",
     "flows": "sends one flow, or a few",
     "unlisted": f"sends a list of at most {MOST_FRAMES} different frames in turn",
@@ -145,7 +145,7 @@ WORDS = {
     "own_counts": "has no receive counters of its own: what it received is what the host's interfaces count",
     "promiscuous": "does not switch which frames its ports take",
 }
-"""Words for what a generator without the ability does, after its name."""
+"""The abilities that a generator may have. Value: words for what one without it does, after its name."""
 
 
 class Method(Enum):
@@ -164,20 +164,20 @@ class Method(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """The abilities of a generator: those of :data:`WORDS` in ``can``, all by default.
+    """The abilities of a generator: those of :data:`ABILITIES` in ``can``, all by default.
 
     Only a generator with ``own_counts`` may carry the label of RFC 2544, or one that a switch has checked.
     ``most_flows``: those that one without ``flows`` sends; ``fragments``: one without ``mixes`` sends the two sizes of
     a datagram in fragments.
     """
 
-    can: frozenset[str] = frozenset(WORDS)
+    can: frozenset[str] = frozenset(ABILITIES)
     most_flows: int = 1
     fragments: bool = False
 
     def __post_init__(self) -> None:
-        for name in sorted(self.can - WORDS.keys()):
-            raise ValueError(f"'{name}' is no ability; {instead_of(name, WORDS)}")
+        for name in sorted(self.can - ABILITIES.keys()):
+            raise ValueError(f"'{name}' is no ability; {instead_of(name, ABILITIES)}")
 
     def lacks(self, profile: Profile, bidirectional: bool, pairs: int = 1, *more: str) -> tuple[str, ...]:
         """Return the abilities that this traffic needs, or that are in *more*, and that are not there."""
@@ -261,7 +261,7 @@ class Generator(Protocol):
 
         The outcome's load is *pps*, its duration *frames* / *pps*.
         """
-        raise TestbedError(f"the generator {WORDS['bursts']}")
+        raise TestbedError(f"the generator {ABILITIES['bursts']}")
 
     def step_down(
         self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
@@ -270,7 +270,7 @@ class Generator(Protocol):
 
         In the second phase the counts are read every *interval* s, or as often as the generator can.
         """
-        raise TestbedError(f"the generator {WORDS['live']}")
+        raise TestbedError(f"the generator {ABILITIES['live']}")
 
     def stop(self) -> None:
         """Stop all traffic now."""

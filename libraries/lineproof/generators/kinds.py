@@ -12,7 +12,7 @@ from ..core.registry import load
 from ..errors import ConfigError
 from ..project import Folder, listed
 from ..visible import shortened
-from .base import WORDS, Abilities
+from .base import ABILITIES, Abilities
 from .site import GeneratorSettings
 
 GROUP = "lineproof.generators"
@@ -73,6 +73,6 @@ def refusal(name: str, lacks: Lacks, programs: Folder) -> str:
                 able.append(kind)
         except ConfigError:
             continue
-    *first, last = (WORDS[ability] for ability in lacks(generator_kind(name, programs).abilities))
+    *first, last = (ABILITIES[ability] for ability in lacks(generator_kind(name, programs).abilities))
     sentence = f"{', '.join(first)}, and {last}" if first else last
     return f"the generator '{name}' {sentence}; expected one that can: {' or '.join(able) or 'none that is known here'}"

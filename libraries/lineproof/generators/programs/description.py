@@ -68,7 +68,7 @@ class Description(Config):
     A command may have ``{names}`` of :data:`VALUES`. They are put into it here only, quoted for the shell of a port.
 
     ``needs``: programs that the host must have, and Debian's package of each. ``version``: a command that prints it.
-    ``can``: its abilities, as :data:`..base.WORDS` names them; one that lacks ``flows`` is started once for each
+    ``can``: its abilities, as :data:`..base.ABILITIES` names them; one that lacks ``flows`` is started once for each
     of up to ``most_flows``, one that has them sends the list ``frames.cfg``, in trafgen's language. ``sockets``: it
     sends from sockets, so that the kernel adds the headers, and its ports must be in different networks.
     ``fragments``: it sends the two sizes of a datagram in fragments, because ``prepare`` sets the port's ``{mtu}``.
