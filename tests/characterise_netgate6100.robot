@@ -23,8 +23,8 @@ Ramp To Saturation
 
 Throughput And Latency By RFC 2544
     [Documentation]    Sections 26.1 and 26.2, in trials of 1 s.
-    ${found} =    RFC 2544 Throughput Of    1-flow unidirectional    64    1518    duration=1    resolution=0.02
-    RFC 2544 Latency Of    1-flow unidirectional    ${found}    repeats=2    duration=1
+    ${throughput} =    RFC 2544 Throughput Of    1-flow unidirectional    64    1518    duration=1    resolution=0.02
+    RFC 2544 Latency Of    1-flow unidirectional    ${throughput}    repeats=2    duration=1
 
 Loss Beyond The Capacity
     [Documentation]    Section 26.3.

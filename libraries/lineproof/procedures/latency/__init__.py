@@ -39,8 +39,8 @@ def latency_under_load(
 
     *ratio*: ``PDR``, as FD.io CSIT does, or ``NDR``. *duration* of each trial: less than 10 s are less than the
     10 000 probe frames that make p99.9 close. Example:
-    | ${found} =    Search Throughput Of    64b 1-flow unidirectional
-    | Latency Under Load Of    64b 1-flow unidirectional    ${found}
+    | ${throughput} =    Search Throughput Of    64b 1-flow unidirectional
+    | Latency Under Load Of    64b 1-flow unidirectional    ${throughput}
     """
     known, bounds = carried(run, found, SEARCH.keyword, traffic, ratio)
     if bounds.lower is None:

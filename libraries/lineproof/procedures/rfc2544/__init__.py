@@ -90,7 +90,7 @@ def throughput(
 
     *traffic* names the rest. *duration* of the trials that decide: less than 60 s is a declared deviation.
     *resolution*: how close loss and no loss come, as a ratio of the load. Example:
-    | ${found} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
+    | ${throughput} =    RFC 2544 Throughput Of    unidirectional    64    1518    duration=10 s
     """
     seconds = duration.total_seconds()
     sizes = sizes or (64, 128, 256, 512, 1024, 1280, 1518)  # RFC 2544 9.1
@@ -156,7 +156,7 @@ def latency(
     """RFC 2544 26.2 at each of *throughputs*, which `RFC 2544 Throughput Of` gave for the same *traffic*.
 
     *repeats* streams of *duration* each: fewer than 20, or less than 120 s, is a declared deviation. Example:
-    | RFC 2544 Latency Of    unidirectional    ${found}    repeats=2    duration=10 s
+    | RFC 2544 Latency Of    unidirectional    ${throughput}    repeats=2    duration=10 s
     """
     measured, seconds = list(at_throughputs(run, traffic, throughputs)), duration.total_seconds()
     run.announce(len(measured) * repeats, len(measured) * repeats * seconds)

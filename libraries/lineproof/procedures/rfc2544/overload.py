@@ -51,7 +51,7 @@ def back_to_back(
 
     *throughputs* as `RFC 2544 Throughput Of` gave for the same *traffic*. *repeats*: searches to a frame, up to 2 s of
     line rate. Example:
-    | Back To Back Of    unidirectional    ${found}    repeats=5
+    | Back To Back Of    unidirectional    ${throughput}    repeats=5
     """
     measured = list(at_throughputs(run, traffic, throughputs))
     # each search halves the longest burst until one frame is left, and sends what loses frames twice
@@ -137,7 +137,7 @@ def recovery(
     Half of it lasts half as long again as *limit*, the longest recovery that is looked for. Less than 60 s of
     overload (10 s at least) is a declared deviation. *throughputs* as `RFC 2544 Throughput Of` gave for the same
     *traffic*. Example:
-    | System Recovery Of    unidirectional    ${found}    overload=10 s
+    | System Recovery Of    unidirectional    ${throughput}    overload=10 s
     """
     seconds = overload.total_seconds(), limit.total_seconds()
     measured = list(at_throughputs(run, traffic, throughputs))
@@ -219,7 +219,7 @@ def reset(
 
     In a trial of *limit*, the longest time that is looked for, at the throughput of the smallest frames among
     *throughputs*. A simulated router needs no command. Example:
-    | Reset Time Of    unidirectional    ${found}    command=sudo reboot    limit=3 min
+    | Reset Time Of    unidirectional    ${throughput}    command=sudo reboot    limit=3 min
     """
     if not (measured := list(at_throughputs(run, traffic, throughputs))):
         raise SentenceError("a reset is measured at a throughput, and none was found")

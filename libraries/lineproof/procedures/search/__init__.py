@@ -265,7 +265,7 @@ def search_throughput(
     *values*: words that *traffic* lacks: a search with each, in one table; *axis* names them. With ``|`` between words
     a value is each of them, with all others of its value, as a matrix. *set_up*: a keyword of the suite that is called
     with each value; all have the same *traffic* then. They share the deadline alike. Examples:
-    | ${found} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
+    | ${throughput} =    Search Throughput Of    64b 1-flow unidirectional    deadline=2 min
     | Search Throughput Of    64b unidirectional    1-flow    8-flows    64-flows    axis=flows
     | Search Throughput Of    ${EMPTY}    64b|imix 1-flow|1000-flows unidirectional    deadline=2 min
     | Search Throughput Of    64b unidirectional    1    2    axis=receive queues    set_up=Set Receive Queues
