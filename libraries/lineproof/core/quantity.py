@@ -14,9 +14,9 @@ from enum import Enum
 from typing import ClassVar, Literal
 
 from ..errors import SentenceError
-from ..units import apart, si
+from ..units import Rate, apart, si
 from .bounds import UNKNOWN, Bounds, Limit
-from .doubts import Conditions, Doubt, OwnPart, sent_less
+from .doubts import GENTLE, Conditions, Doubt, OwnPart, sent_less
 from .goal import Goal
 from .latency import Statistic
 from .rule import Ruling
@@ -104,6 +104,21 @@ class Promise:
     def is_rate(self) -> bool:
         """Return whether so many frames/s are to come back, whatever is offered."""
         return self.unit in RATE_UNITS and not self.quantity.threshold_is_load
+
+    def in_unit(self, pps: float) -> float:
+        """Return a rate in frames/s in the unit of the promise."""
+        rate = Rate(pps, self.mean_size, self.link_bps)
+        return {Unit.PERCENT_LINE: rate.percent, Unit.BPS_L1: rate.l1_bps, Unit.BPS_L2: rate.l2_bps}.get(self.unit, pps)
+
+    def is_below_load(self, trial: Trial) -> bool:
+        """Return whether clearly less than the load was offered in *trial*."""
+        least = self.load_pps * trial.seconds.high * (1 - self.goal.resolution)
+        return any(row.offered + 1 < least for row in trial.outcome.directions)
+
+    def is_above_load(self, trial: Trial) -> bool:
+        """Return whether clearly more was offered in *trial* than the load that the sentence names."""
+        most = self.load_pps * trial.seconds.low * (1 + GENTLE)
+        return self.names_load and any(row.offered - 1 > most for row in trial.outcome.directions)
 
     def figures(self, trials: Sequence[Trial], perfect: int = 0) -> tuple[Bounds, ...]:
         """Return :meth:`Quantity.figures`."""

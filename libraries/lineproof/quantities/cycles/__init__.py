@@ -22,7 +22,6 @@ from ...core.trial import DURING_READING, Fault, Load, Measure, Outcome, Problem
 from ...core.units import Unit
 from ...errors import TestbedError
 from ...units import si
-from ..energy import is_above_load, is_below_load
 
 READING_OF = {
     Unit.CYCLES: "cycles_per_packet",
@@ -132,7 +131,7 @@ def _cost(promise: Promise, trial: Trial) -> Bounds:
     is_spoilt = any(fault not in (Fault.READING, Fault.PAUSED) for fault in doubts)
     if value is None or not 0 < value < math.inf or is_spoilt:
         return UNKNOWN
-    is_above, is_below = is_above_load(trial, promise), is_below_load(trial, promise)
+    is_above, is_below = promise.is_above_load(trial), promise.is_below_load(trial)
     if is_below and (is_above or promise.names_load):
         return UNKNOWN
     if is_above:

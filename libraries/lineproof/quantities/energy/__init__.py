@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import ClassVar
 
 from ...core.bounds import UNKNOWN, Bounds
-from ...core.doubts import GENTLE, OF_FRAMES
+from ...core.doubts import OF_FRAMES
 from ...core.phrases import between, mean_rate, median_words
 from ...core.quantity import Instruments, Promise, Quantity, Reason
 from ...core.rule import Ruling
@@ -79,18 +79,6 @@ class Energy(Quantity):
         return f"To deliver a frame costs the router {figure}, {load}."
 
 
-def is_below_load(trial: Trial, promise: Promise) -> bool:
-    """Return whether clearly less than the promise's load was offered."""
-    least = promise.load_pps * trial.seconds.high * (1 - promise.goal.resolution)
-    return any(row.offered + 1 < least for row in trial.outcome.directions)
-
-
-def is_above_load(trial: Trial, promise: Promise) -> bool:
-    """Return whether clearly more was offered than the load that the sentence names, at which a packet costs more."""
-    most = promise.load_pps * trial.seconds.low * (1 + GENTLE)
-    return promise.names_load and any(row.offered - 1 > most for row in trial.outcome.directions)
-
-
 def _energy(promise: Promise, trial: Trial) -> Bounds:
     """Return the energy per packet of *trial* in µJ."""
     watts = _watts(trial, promise.unit)
@@ -101,11 +89,11 @@ def _energy(promise: Promise, trial: Trial) -> Bounds:
     fewest, greatest = sum(part.low for part in parts), sum(part.high for part in parts)
     low = 1e6 * least / greatest if greatest else (math.inf if least else 0.0)
     high = 1e6 * most / fewest if fewest else math.inf
-    if is_below_load(trial, promise):
+    if promise.is_below_load(trial):
         # at the load itself a packet takes less, if not what it takes above idle; a named load is the one that counts
         is_open = promise.names_load or promise.unit is Unit.MICROJOULES_ABOVE_IDLE
         low, high = 0.0, math.inf if is_open else high
-    elif is_above_load(trial, promise):
+    elif promise.is_above_load(trial):
         high = math.inf
     return Bounds(low, max(low, high))
 

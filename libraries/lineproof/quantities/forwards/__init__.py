@@ -15,7 +15,6 @@ from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Fault, Problem, Trial
 from ...core.units import RATE_UNITS
 from ...units import si
-from ..loss import in_unit
 
 
 def receiving_ceiling(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
@@ -73,7 +72,7 @@ class ForwardingRate(Quantity):
     def shown(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
         """Return the rate in the promise's unit."""
         worst = promise.worst(trials)
-        return Bounds(in_unit(worst.low, promise), in_unit(worst.high, promise))
+        return Bounds(promise.in_unit(worst.low), promise.in_unit(worst.high))
 
     def reason(self, promise: Promise, ruling: Ruling, trials: Sequence[Trial]) -> Reason:
         """Return the mean rate, and how far it is from the promise."""

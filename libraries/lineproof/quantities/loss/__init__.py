@@ -24,7 +24,7 @@ from ...core.quantity import Need, Promise, Quantity, Reason, Requirement
 from ...core.rule import Ruling
 from ...core.trial import DirectionCount, Load, Trial, loss_ratio
 from ...core.units import RATE_UNITS, Unit
-from ...units import Rate, counted
+from ...units import counted
 
 
 class Loss(Quantity):
@@ -137,11 +137,11 @@ class Throughput(Loss):
         ]
         lows, highs = ([sum(getattr(came, end) for came in row) for row in frames] for end in ("low", "high"))
         low, high = ((sum(ends) if promise.in_total else min(ends)) / seconds for ends in (lows, highs))
-        return Bounds(in_unit(low, promise), in_unit(high, promise))
+        return Bounds(promise.in_unit(low), promise.in_unit(high))
 
     def ends(self, promise: Promise, trials: Sequence[Trial]) -> Bounds:
         """Return the part of the promised load that is carried, in the promise's unit."""
-        worst, load = promise.worst(trials), in_unit(promise.load_pps, promise)
+        worst, load = promise.worst(trials), promise.in_unit(promise.load_pps)
         whole = load * (len(trials[0].outcome.directions) if promise.in_total else 1)
         return Bounds(whole * (1 - min(1.0, worst.high)), whole * (1 - min(1.0, worst.low)))
 
@@ -160,7 +160,7 @@ class Throughput(Loss):
         summary, share = f"forwarded {rate_words(carried, promise)}", part(carried / whole)
         if changed:
             # of all frames only some were looked at
-            least = min(self.shown(promise, trials).low / in_unit(whole, promise), carried / whole)
+            least = min(self.shown(promise, trials).low / promise.in_unit(whole), carried / whole)
             summary = f"forwarded at most {rate_words(carried, promise)}"
             share = between(Bounds(least, carried / whole), part)
         return Reason(f"forwarded {share} of it{f': {changed}' if changed else ''}", (lines[0], summary, *lines[1:]))
@@ -170,12 +170,6 @@ class Throughput(Loss):
         most = promise.limit.value
         without = f"losing at most {percent(most)} of the frames" if most else "without loss"
         return f"The router carries {figure} of this traffic, in a good trial {without}."
-
-
-def in_unit(pps: float, promise: Promise) -> float:
-    """Return a rate in the unit of *promise*."""
-    rate = Rate(pps, promise.mean_size, promise.link_bps)
-    return {Unit.PERCENT_LINE: rate.percent, Unit.BPS_L1: rate.l1_bps, Unit.BPS_L2: rate.l2_bps}.get(promise.unit, pps)
 
 
 def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCount]], perfect: int) -> Bounds:
