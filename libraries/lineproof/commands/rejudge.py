@@ -146,7 +146,7 @@ def sentences_of(suite: Path, variables: Sequence[str]) -> list[AskedSentence]:
     promises = [sentence for sentence in listed if not sentence["expects_another"]]
     if others := len(listed) - len(promises):
         say(f"{counted(others, 'sentence')} left out: with 'expect=' it is no promise")
-    if unknown := [f"{each['where']}: '{each['sentence']}'" for each in promises if each["unknown"]]:
+    if unknown := [f"{promise['where']}: '{promise['sentence']}'" for promise in promises if promise["unknown"]]:
         raise ConfigError(
             f"has sentences with variables that are set during a run only: {'; '.join(unknown)}; expected sentences"
             " whose figures are known",
@@ -154,4 +154,4 @@ def sentences_of(suite: Path, variables: Sequence[str]) -> list[AskedSentence]:
         )
     if not promises:
         raise ConfigError("has no sentence that promises something", suite)
-    return [AskedSentence(each["test"], each["sentence"], each["where"]) for each in promises]
+    return [AskedSentence(promise["test"], promise["sentence"], promise["where"]) for promise in promises]

@@ -263,9 +263,9 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
         pairs.append(ComparedRuns(old, new, [ComparedSentence(*row, rule, not unlike, suite_of(new)) for row in same]))
         unjudged = new.environment.unjudged
         problems += [*unlike, *([f"{name} has no verdict of {unjudged}"] if unjudged else [])]
-        problems += [f"{name} ended in '{each}', which has no verdict" for _, each in unfinished_sentences(new)]
+        problems += [f"{name} ended in '{ended}', which has no verdict" for _, ended in unfinished_sentences(new)]
         lost = (row.record for row in missing)
-        problems += [f"'{each.sentence}' ({each.test}) of the baseline was not judged in {name}" for each in lost]
+        problems += [f"'{record.sentence}' ({record.test}) of the baseline was not judged in {name}" for record in lost]
     if not any(pair.sentences for pair in pairs):
         problems.append("no sentence was judged")
     compared = RunComparison(pairs, rule, problems, others)
@@ -426,7 +426,7 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
     """Return the answer, each sentence, and the message of each that is no PASS. *tagged*: what became of the tag."""
     answer, problems, sentences = compared.answer, compared.problems, compared.sentences
     has_baseline = any(pair.before for pair in compared.pairs)
-    counts = {each.value: sum(sentence.answer is each for sentence in sentences) for each in Ruling}
+    counts = {ruling.value: sum(sentence.answer is ruling for sentence in sentences) for ruling in Ruling}
     title = f"{answer.value}: {', '.join(f'{count} {name}' for name, count in counts.items())}"
     if problems:
         reasons = f"{counted(len(problems), 'reason')} not to decide"
@@ -439,7 +439,8 @@ def gate_document(compared: RunComparison, tagged: str = "") -> Document:
         notes = [f"margin not measured of {of}, so no later run can be compared with this one there: {MARGIN_REMEDY}"]
     sentences.sort(key=lambda sentence: list(EXIT_STATUS).index(sentence.answer))
     heading = figure_heading(sentence.after for sentence in sentences)
-    messages = [Folded.of(each.after.record.outcome) for each in sentences if each.after.record.counts_as != "PASS"]
+    records = (sentence.after.record for sentence in sentences)
+    messages = [Folded.of(record.outcome) for record in records if record.counts_as != "PASS"]
     simulated = any(run.simulated for pair in compared.pairs for run in (pair.before, pair.after) if run)
     facts = {
         name if name == "rule" or len(compared.pairs) == 1 else f"{name} {number}": value

@@ -224,7 +224,7 @@ def _impossible(run: RecordedRun) -> Iterator[str]:
     for one, other in pairwise(sorted(timed, key=lambda record: record.trial.outcome.started)):
         outcome = one.trial.outcome
         if other.trial.outcome.started < outcome.started + outcome.elapsed / run.environment.clock_speed:
-            both = [f"trial {each.trial.number} of sentence {each.requirement}" for each in (one, other)]
+            both = [f"trial {record.trial.number} of sentence {record.requirement}" for record in (one, other)]
             yield f"{TRIALS} has {' and '.join(both)} at the same time"
             return
 
@@ -362,8 +362,8 @@ def _another_verdict(asked: AskedSentence, plan: Plan, benches: Sequence[Recorde
                 return AnotherVerdict(asked, verdict.ruling, message, rests_on)
     why = same[0][1].reason.summary if same else "the run has no trials that decide it"
     trials, seconds = plan.goal.shares(promise.soak).fewest_trials, promise.quantity.trial_seconds(promise)
-    each = " into each port" if requirement.directions > 1 else ""
-    load = f"{si(promise.load_pps, 'pps')}{each} of {requirement.traffic}"
+    per_port = " into each port" if requirement.directions > 1 else ""
+    load = f"{si(promise.load_pps, 'pps')}{per_port} of {requirement.traffic}"
     needs = f"{counted(trials, 'trial')} of {seconds:g} s at {load}"
     return _undecided(asked, f"{why}; goal '{plan.goal.goal}' needs at least {needs}")
 

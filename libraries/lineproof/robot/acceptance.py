@@ -242,7 +242,7 @@ class AcceptanceKeywords(Component):
         self.shared.progress.end()
         requirement = verdict.requirement
         earlier = self._tries.get((recorder.test, requirement.sentence), ())
-        tries = tuple(each for each in earlier if each.run not in verdict.runs)
+        tries = tuple(tried for tried in earlier if tried.run not in verdict.runs)
         judged.verdict = verdict = replace(verdict, tries=tries, begins_at_1=self._begins_at_1)
         judged.record = recorder.keep_verdict(verdict, session.tolerance)
         self._judging = ""

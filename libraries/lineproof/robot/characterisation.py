@@ -167,7 +167,7 @@ class CharacterisationWork(ProcedureRun):
             self._first = self.recorder.number
         inconclusive = [ending for ending in early if ending.startswith("inconclusive: ") or ending == problem]
         self._failure = "; ".join(ending.removeprefix("inconclusive: ") for ending in inconclusive)
-        deviations = dict.fromkeys(deviation for each in results for deviation in each.deviations)
+        deviations = dict.fromkeys(deviation for result in results for deviation in result.deviations)
         if not self._looked_at:
             deviations[NOT_LOOKED_AT] = None
         own = procedure.parts(self, results) if results else []

@@ -187,7 +187,7 @@ def plain(name: str) -> str:
     return re.sub(r"[ _]", "", name).lower()
 
 
-METHODS = {plain(each.keyword): each.needs for each in procedures() if each.needs}
+METHODS = {plain(procedure.keyword): procedure.needs for procedure in procedures() if procedure.needs}
 """Keywords that need more of a generator than their traffic does -> what they do."""
 
 
@@ -294,7 +294,7 @@ class SuiteListener:
 
     def start_library_keyword(self, data: Any, implementation: Any, result: Any) -> None:
         """Note in a dry run what is out of bounds in a procedure's arguments, as far as they are known."""
-        procedure = next((each for each in procedures() if each.keyword == implementation.name), None)
+        procedure = next((known for known in procedures() if known.keyword == implementation.name), None)
         if procedure is None or not BuiltIn().dry_run_active:
             return
         # Robot itself says which arguments are missing or of a wrong type

@@ -92,12 +92,12 @@ class Cycles(Quantity):
         name = READING_OF[promise.unit]
         costs = read_costs(trial.outcome.readings)
         known = {cost.thread: cost.figures()[name] for cost in costs if name in cost.figures()}
-        each = {thread: Bounds(value, value) for thread, value in known.items() if math.isfinite(value)}
-        if len(each) > MOST_SERIES:
-            values = [bounds.low for bounds in each.values()]
-            each = {f"{len(each)} workers: least to greatest": Bounds(min(values), max(values))}
+        workers = {thread: Bounds(value, value) for thread, value in known.items() if math.isfinite(value)}
+        if len(workers) > MOST_SERIES:
+            values = [bounds.low for bounds in workers.values()]
+            workers = {f"{len(workers)} workers: least to greatest": Bounds(min(values), max(values))}
         whole = self.shown(promise, [trial])
-        return {**({} if whole == UNKNOWN else {"all workers": whole}), **(each if len(known) > 1 else {})}
+        return {**({} if whole == UNKNOWN else {"all workers": whole}), **(workers if len(known) > 1 else {})}
 
     def plain(self, promise: Promise, figure: str, load: str) -> str:
         """Return the work for a frame."""
@@ -230,10 +230,10 @@ def _costs_words(
         whole = together(costs)
         return None if whole is None else whole.figures().get(judged)
 
-    each = [value for costs in readings if (value := figure(costs)) is not None]
+    judged_figures = [value for costs in readings if (value := figure(costs)) is not None]
     names = list(dict.fromkeys(row.thread for row in of_threads))
     threads = [(name, figure(row for row in of_threads if row.thread == name)) for name in names if len(names) > 1]
-    least, most = _cycles(min(each)), _cycles(max(each))
+    least, most = _cycles(min(judged_figures)), _cycles(max(judged_figures))
     together_words = "of all trials together: " if len(readings) > 1 else ""
     details = [f"{together_words}{others}" if others else "", f"trials from {least} to {most}" if least != most else ""]
     details += [f"{name}: {_cycles(value)}" for name, value in threads if value is not None]
