@@ -269,7 +269,7 @@ class Backend(Protocol):
 
 
 class Clock:
-    """Runs *speed* times as fast as the wall's, which is monotonic, from 0."""
+    """A clock from 0, *speed* times as fast as the system's monotonic one."""
 
     def __init__(self, speed: float = 1.0) -> None:
         self.speed, self._begin = speed, time.monotonic()

@@ -275,7 +275,7 @@ class PublishedLimits:
                 )
 
     def record(self) -> dict[str, object]:
-        """Return it for the record of the environment; the card's file is among the run's inputs."""
+        """Return the card's name and why it was chosen, for the record; its file is among the run's inputs."""
         return {"card": self.card and self.card.card, "why": self.why}
 
     def __str__(self) -> str:
@@ -483,7 +483,7 @@ class MeasuredLimits:
         return OwnPart.of_ceiling(entry.line_pps, entry.lossless_pps, entry.received_pps, description)
 
     def record(self) -> dict[str, object]:
-        """Return it for the record of the environment; its file is among the run's inputs."""
+        """Return why the calibration is unfit or stale, for the record; its file is among the run's inputs."""
         return {"unfit": self.why_unfit, "stale": self.why_stale}
 
     @property

@@ -146,7 +146,7 @@ class LatencySpread:
         return LatencySpread(best, Counter(self.worst) + Counter({LOST: more + math.ceil(hidden - 1e-9)}))
 
     def with_later_frames(self) -> LatencySpread:
-        """Return it where frames without a probe are later, nobody knows by how much: only the fastest has two ends."""
+        """Return the spread if frames without a probe are later by an unknown time: only the fastest has two ends."""
         return LatencySpread(self.best, Counter({min(self.worst): 1}) + Counter({LOST: sum(self.worst.values()) - 1}))
 
 

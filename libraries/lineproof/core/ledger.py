@@ -163,7 +163,7 @@ class Ledger:
         return f"the router's own counters were not used: {self.missing}" if self.missing else ""
 
     def without_counts(self) -> Ledger:
-        """Return it without what the router counts."""
+        """Return the ledger without what the router counts."""
         directions = [replace(row, router_rx=None, router_tx=None, drops=()) for row in self.directions]
         return Ledger(self.first_trial, self.last_trial, tuple(directions), missing=self.missing or self.contradiction)
 

@@ -48,7 +48,7 @@ class ShareOfProbes(Quantity):
         return Limit(requirement.threshold.number / 100)
 
     def probes(self, requirement: Requirement, error: float) -> float:
-        """Return the probe frames of a trial that can show so small a share; infinite for none at all."""
+        """Return how many probe frames a trial needs to show so small a share; infinite for none at all."""
         share = requirement.threshold.number / 100
         if not 0 < share < 1:
             return 1 if share else math.inf

@@ -60,7 +60,7 @@ class Reason:
         return "\n  ".join([self.summary, *self.details])
 
     def with_details(self, *details: str) -> Reason:
-        """Return it with further lines, without those that are empty."""
+        """Return the reason with further lines, without those that are empty."""
         return Reason(self.summary, (*self.details, *filter(None, details)))
 
 
@@ -197,7 +197,7 @@ class Quantity(ABC):
         return requirement.named_load(link_bps) or maximum
 
     def probes(self, requirement: Requirement, error: float) -> float:
-        """Return the probe frames of a trial without which its figure has no end that is so seldom wrong."""
+        """Return how many probe frames a trial needs so that an end of its figure is wrong with *error* at most."""
         return 0 if requirement.statistic is None else requirement.statistic.frames_needed(error)
 
     def statistic(self, word: str) -> Statistic:
@@ -311,7 +311,7 @@ class Requirement(TrafficWords):
         return self.scope is Scope.IN_TOTAL
 
     def on_cores(self, cores: int) -> Requirement:
-        """Return it with a threshold per core as one of *cores* together."""
+        """Return the requirement with a threshold per core as one of *cores* together."""
         if self.threshold.unit is not Unit.PPS_PER_CORE:
             return self
         return replace(self, threshold=Value(self.threshold.number * cores, Unit.PPS), cores=cores)

@@ -173,7 +173,7 @@ class NodeRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """A reading. ``uptime`` in s, None: not known; ``raw``: output by command.
+    """A reading of the router. ``uptime`` in s, None: not known; ``raw``: output by command.
 
     ``causes``: every counter of lost frames, zeros included. VPP only: ``runtime`` and ``since_clear``, the seconds
     that it covers (0: not known). ``neighbours``: its entries of the generator's ports; empty: not asked for, or

@@ -151,7 +151,7 @@ class Recorder:
                 self.folder.add_input(name, content)
 
     def listener(self, requirement: Requirement, session: Session) -> Listener:
-        """Return what keeps all that it hears of the current sentence, judged on *session*."""
+        """Return a listener that records what happens in the current sentence, judged on *session*."""
         step_down: StepDown | None = None
 
         def hear(event: EndedTrial | Reading | StepDown) -> None:

@@ -303,7 +303,7 @@ class AskedSentence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnotherVerdict:
-    """The verdict of a run's trials on a sentence. ``rests_on``: the recorded sentence of those that decided, or ""."""
+    """The verdict of a run's trials on a sentence. ``rests_on``: the recorded sentence whose trials decided, or ""."""
 
     asked: AskedSentence
     ruling: Ruling

@@ -68,7 +68,7 @@ class Stream:
     """The destination MAC address that its frames carry; "": the port's, or as ``program`` says."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the stream as plain data."""
         return asdict(self)
 
 

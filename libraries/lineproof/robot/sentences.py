@@ -145,7 +145,7 @@ class _Calls(SuiteVisitor):  # type: ignore[misc]  # Robot gives it no type
         self.set: set[str] = set()
 
     def start_body_item(self, item: Any) -> None:
-        """Collect *item*, whatever it is."""
+        """Collect *item* if it is a call, and the variables that it sets."""
         given = getattr(item, "assign", None) or ()
         for text in (given,) if isinstance(given, str) else (*given, *([item.name] if item.type == item.VAR else [])):
             self.set.update(_variables(text))

@@ -226,7 +226,7 @@ CLOSING = "The testbed is being closed, which takes a minute at most. The next s
 
 
 class Interruption:
-    """Passes signals on to Robot, and is a listener of it that says which one. *is_open*: whether a testbed is."""
+    """A listener of Robot that passes signals on to it, and says which. *is_open*: whether a testbed is."""
 
     ROBOT_LISTENER_API_VERSION = 3
 

@@ -317,7 +317,7 @@ def surely_changed(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def changed_shares(trials: Sequence[Trial]) -> dict[Ports, tuple[float, str]]:
-    """Return by direction the largest share of the received frames that may have changed, and that in words."""
+    """Return by direction the largest share of the received frames that may have changed, and the same in words."""
     shares: dict[Ports, tuple[float, str]] = {}
     for trial in trials:
         for row in trial.outcome.directions:

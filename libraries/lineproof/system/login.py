@@ -121,7 +121,7 @@ class Login(Config):
     _secrets: Secrets = PrivateAttr(ENVIRONMENT)
 
     def with_secrets(self, secrets: Secrets) -> Self:
-        """Return it with the *secrets* that it and its jump host may take theirs from."""
+        """Return the login with the *secrets* that it and its jump host may take theirs from."""
         login = self.model_copy(update={"jump": self.jump and self.jump.with_secrets(secrets)})
         login._secrets = secrets
         return login

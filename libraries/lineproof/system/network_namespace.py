@@ -79,7 +79,7 @@ class Namespace:
         self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}/ns/net"
 
     def close(self) -> None:
-        """End it, with every process of its PID namespace. May be repeated."""
+        """End the namespace, with every process of its PID namespace. May be repeated."""
         self._holder.end(LIMIT)
         if self._descriptor >= 0:
             os.close(self._descriptor)

@@ -273,7 +273,7 @@ class RemoteChild:
                 self._channel.shutdown_write()
 
     def end(self, limit: float) -> bool:
-        """End it within *limit* s; then the end of the connection hangs up what still runs. May be repeated."""
+        """End the command in *limit* s; then the end of the connection hangs up what still runs. May be repeated."""
         if self._connection.is_open:
             self.ask_end()
             self._channel.status_event.wait(limit)

@@ -377,7 +377,7 @@ def read_testbed(folder: Folder, name: str) -> Testbed:
 
 
 def read_testbed_or_pool(folder: Folder, name: str) -> Testbed | PoolSettings:
-    """Return it as :func:`read_testbed` does, also of a file of ``kind: pool``. Raises ConfigError."""
+    """Return the testbed *name*, as :func:`read_testbed`, or the pool of that name. Raises ConfigError."""
     path = named_file(folder, name, "testbed")
     data, lines = read_yaml(path)
     kind: Any = data.get("kind") if isinstance(data, dict) else None
@@ -449,7 +449,7 @@ class Misfit:
         return f"'sides.{self.side}.{self.key}': {self.reason}"
 
     def located(self, folder: Folder, testbed: str) -> ConfigError:
-        """Return it as an error with file and line. Raises ConfigError if the file cannot be read any more."""
+        """Return the misfit as an error with file and line. Raises ConfigError if the file cannot be read any more."""
         path = folder / f"{testbed}.yaml"
         return ConfigError(str(self), path, read_yaml(path)[1].get(("sides", str(self.side), self.key)))
 

@@ -65,7 +65,7 @@ class WaitProgress:
         return self.waited >= self._limit
 
     def note(self, why: str) -> None:
-        """It waits because of *why*."""
+        """Say why the run waits, if that is new or the last time was long ago."""
         if why == self._last and self._now() < self._next:
             return
         self._last, self._next = why, self._now() + PROGRESS_INTERVAL

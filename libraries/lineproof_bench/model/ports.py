@@ -48,7 +48,7 @@ class LeavingFrames:
     hold: float = 0.0
 
     def data(self, most: int) -> Iterator[tuple[float, Hashable, int, bytes]]:
-        """Yield the last of them, *most* at most, the last one first: moment, stream, number, bytes of each."""
+        """Yield the last frames, *most* at most, the last one first: moment, stream, number, bytes of each."""
         left, looked = min(most, self.frames), max(_LOOKED_AT, 4 * most)
         apart = (self.end - self.begin) / max(1, len(self.numbers))
         for number in self.numbers[: -looked - 1 : -1]:

@@ -101,11 +101,11 @@ class Params:
         return Params(self._read(name, _REQUIRED, lambda value: isinstance(value, dict), lambda: "an object"))
 
     def objects(self, name: str) -> list[Params]:
-        """Return an array of objects."""
+        """Return the parameter *name*, an array of objects."""
         return [Params(value) for value in self._array(name, _REQUIRED, dict, "objects")]
 
     def integers(self, name: str) -> list[int]:
-        """Return an array of integers; empty when it is missing."""
+        """Return the parameter *name*, an array of integers; empty when it is missing."""
         return self._array(name, [], int, "integers")
 
     def _array(self, name: str, default: Any, kind: type, plural: str) -> list[Any]:

@@ -185,7 +185,7 @@ def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
 
 
 def factor_of(multiplier: Params, load: RequestedLoad, speed_bps: float, force: bool) -> float:
-    """Return what the streams' rates are multiplied by.
+    """Return the factor by which the rates of the streams are multiplied.
 
     Raises RpcError when nothing would be sent, or, unless *force*, when it is more than the port's L1 speed.
     """

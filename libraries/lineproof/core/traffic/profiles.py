@@ -226,7 +226,7 @@ class Traffic:
 
     @property
     def alone(self) -> Traffic:
-        """It without a sentence: equal wherever the same is sent."""
+        """The traffic without its sentence: equal wherever the same is sent."""
         return Traffic(self.profile, self.bidirectional, pairs=self.pairs)
 
     @property

@@ -155,7 +155,7 @@ class _Row:
     is_steady: bool
 
     def stream(self, total: float) -> ProgramStream:
-        """It as a continuous stream; *total*: the weight of all streams."""
+        """Return the continuous stream of these frames; *total*: the weight of all streams."""
         share = self.weight / total
         mode = {"type": "continuous", "rate": {"type": "pps", "value": share}}
         text = json.dumps({**self.data, "mode": mode})

@@ -79,7 +79,7 @@ class HistoryStore:
     """An open store. Its methods raise TestbedError where the database does not answer; no message has a password."""
 
     def __init__(self, url: sql.URL, create: bool = False) -> None:
-        """Open it; *create*: make its tables if there are none. Raises ConfigError where there is no store."""
+        """Open the store; *create*: make its tables if there are none. Raises ConfigError where there is no store."""
         self._is_file = url.drivername == "sqlite"
         file, wait = Path(url.database or ""), {"timeout": 120} if self._is_file else {"connect_timeout": 10}  # s
         plain = url.set(drivername="postgresql", password=None).difference_update_query(["password", "sslpassword"])

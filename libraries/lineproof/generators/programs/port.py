@@ -67,7 +67,7 @@ class Span(NamedTuple):
         return Span(self.begins, ended - seconds, self.begins + seconds, ended)
 
     def here(self, ahead: tuple[float, float]) -> Span:
-        """Return it by this machine's clock. *ahead*: s by which the host's clock is ahead of it, least and most."""
+        """Return the span by this machine's clock. *ahead*: s by which the host's clock is ahead, least and most."""
         least, most = ahead
         return Span(self.begins - most, self.began - least, self.ends - most, self.ended - least)
 

@@ -124,7 +124,7 @@ class CounterReading:
         return self.ports[port]["ipackets"]
 
     def after(self, before: CounterReading) -> CounterReading:
-        """Return it with what has been counted since *before* in place of the totals."""
+        """Return the reading with what has been counted since *before* in place of the totals."""
         grown = {port: {name: self.since(before, port, name) for name in counts} for port, counts in self.ports.items()}
         return replace(self, ports=grown)
 
