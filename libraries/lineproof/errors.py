@@ -21,8 +21,8 @@ class LineproofError(Exception):
 
     ROBOT_SUPPRESS_NAME = True
 
-    def __init__(self, *words: object) -> None:
-        super().__init__(*map(visible_data, words))
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*map(visible_data, parts))
 
 
 class ConfigError(LineproofError):
@@ -61,8 +61,8 @@ class SlaFailure(AssertionError):
 
     ROBOT_SUPPRESS_NAME = True
 
-    def __init__(self, *words: object) -> None:
-        super().__init__(*map(visible_data, words))
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*map(visible_data, parts))
 
 
 BREAKDOWN_ERRORS = (

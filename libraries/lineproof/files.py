@@ -44,10 +44,10 @@ def read_file(path: Path, most: int | None = None) -> bytes:
     return content
 
 
-def _check_plain(path: Path, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check_plain(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise ConfigError("is a folder; expected a file", path)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise ConfigError("is a device, a pipe or a socket; expected a file", path)
 
 

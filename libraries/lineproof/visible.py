@@ -18,9 +18,9 @@ def visible(text: str) -> str:
     return _UNUSUAL.sub(_escaped, text)
 
 
-def one_line(words: object) -> str:
-    """Return *words* as text in one line, as by :func:`visible`."""
-    return " ".join(visible(str(words)).split())
+def one_line(text: object) -> str:
+    """Return *text* in one line, as by :func:`visible`."""
+    return " ".join(visible(str(text)).split())
 
 
 def visible_data(data: Any) -> Any:
@@ -49,8 +49,8 @@ def shortened(text: object, most: int = _SHOWN) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in whole)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    character = found[0]
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
     if character.isprintable() or unicodedata.category(character) == "Zs":
         return character
     return character.encode("unicode_escape").decode("ascii")

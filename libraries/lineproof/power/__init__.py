@@ -119,9 +119,9 @@ class MeterSettings(Config):
             raise self.error(f"reports '{value[:40]}', expected a power in W")
         return watts
 
-    def error(self, words: str) -> TestbedError:
+    def error(self, problem: str) -> TestbedError:
         """Return an error that names the meter."""
-        return TestbedError(f"the meter {self.text}: {words}")
+        return TestbedError(f"the meter {self.text}: {problem}")
 
 
 class CommandMeterSettings(MeterSettings):

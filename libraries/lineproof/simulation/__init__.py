@@ -102,10 +102,10 @@ class InjectedFault(Config):
         return {**defaults, **data}
 
 
-def parse_fault(kind: str, **words: Any) -> InjectedFault:
+def parse_fault(kind: str, **details: Any) -> InjectedFault:
     """Return the fault that a keyword's arguments describe. Raises ConfigError."""
     try:
-        return InjectedFault.model_validate({"kind": kind, **words})
+        return InjectedFault.model_validate({"kind": kind, **details})
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(shown_key, first["loc"]))
@@ -190,4 +190,4 @@ _MARKS = (MODEL_DRIVER, "SIMULATED")
 
 def simulation_signs(said: Mapping[str, str]) -> tuple[str, ...]:
     """Return those of *said* (what says it -> its words) that a simulation says, in words."""
-    return tuple(f"{who}: {words}" for who, words in said.items() if any(mark in words for mark in _MARKS))
+    return tuple(f"{who}: {text}" for who, text in said.items() if any(mark in text for mark in _MARKS))

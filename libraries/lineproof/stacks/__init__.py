@@ -65,14 +65,14 @@ class FlameGraph(Sampler):
 
     name = "flame graph"
 
-    def sample(self, session: Session, load: Load, found: UnderLoad, title: str) -> SampledLoad:
+    def sample(self, session: Session, load: Load, reading: UnderLoad, title: str) -> SampledLoad:
         """Send *load*, if stacks can be sampled. Never raises TestbedError."""
         sampled = self._sampled(session, load)
         if sampled.why:
             return SampledLoad(why=sampled.why)
-        cpus = len(found.cpus) or sampled.cpus
+        cpus = len(reading.cpus) or sampled.cpus
         folded = "".join(f"{stack} {samples}\n" for stack, samples in sorted(sampled.stacks.items()))
-        picture = flame_graph(sampled.stacks, SECONDS, cpus, found.load_pps, title, session.simulated)
+        picture = flame_graph(sampled.stacks, SECONDS, cpus, reading.load_pps, title, session.simulated)
         return SampledLoad({"folded stacks": folded}, picture)
 
     def _sampled(self, session: Session, load: Load) -> SampledStacks:

@@ -90,8 +90,8 @@ def _buses(results: StudyResults) -> list[dict[Column, Cell | str]]:
     sessions = results.environment.extra.get(SESSIONS, {})
     known = {name: own[PCIE] for name, own in sessions.items() if PCIE in own}
     columns = Column("router", left=True), Column("read", "Gbit/s"), Column("modelled", "Gbit/s")
-    rows = ((name, link["read"] or NOTHING, link["modelled"]) for name, link in known.items())
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    links = ((name, link["read"] or NOTHING, link["modelled"]) for name, link in known.items())
+    return [dict(zip(columns, row, strict=True)) for row in links]
 
 
 def _row(study: Study, cell: StudyCell) -> dict[Column, Cell | str]:

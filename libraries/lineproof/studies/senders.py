@@ -54,14 +54,14 @@ def sending_figures(run: ProcedureRun, traffic: TrafficWords) -> dict[str, float
 
 
 def _figures(trial: Trial, frame_bytes: float, is_here: bool) -> dict[str, float]:
-    rows, seconds, readings = trial.outcome.directions, max(trial.seconds.high, 1e-9), trial.outcome.readings
+    directions, seconds, readings = trial.outcome.directions, max(trial.seconds.high, 1e-9), trial.outcome.readings
     figures = {
-        OFFERED: min(row.offered for row in rows) / seconds,
-        RECEIVED: min(row.forwarded for row in rows) / seconds,
+        OFFERED: min(row.offered for row in directions) / seconds,
+        RECEIVED: min(row.forwarded for row in directions) / seconds,
         FRAME: frame_bytes,
-        DIRECTIONS: float(len(rows)),
+        DIRECTIONS: float(len(directions)),
     }
-    used, cores = readings.get("sender_cpu_seconds"), readings.get("sender_cores", float(len(rows)))
+    used, cores = readings.get("sender_cpu_seconds"), readings.get("sender_cores", float(len(directions)))
     if used is None:
         # TRex reports the load of its busiest core, for a whole period after 2.5 s
         share = readings.get("cpu_util", 0.0) / 100 if trial.outcome.duration >= 2.5 else 0.0

@@ -406,9 +406,9 @@ def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
     for row, figures in study.published.rows.items():
         names.append((("published", "rows", row), row, study.measures, "no row '{}' in 'measures'"))
         names += [(("published", "rows", row, name), name, study.variants, "no variant '{}'") for name in figures]
-    for place, name_there, known, words in names:
+    for place, name_there, known, problem in names:
         if name_there is not None and name_there not in known:
-            yield place, f"{words.format(name_there)}; known: {shortened(', '.join(known), 600)}"
+            yield place, f"{problem.format(name_there)}; known: {shortened(', '.join(known), 600)}"
     for row, figures in study.published.rows.items():
         for name in figures:
             if row not in study.rows_of(name):

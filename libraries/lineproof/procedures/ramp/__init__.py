@@ -169,7 +169,7 @@ def ramp(
 
 def _parts(run: ProcedureRun, results: Sequence[RampResult]) -> Sequence[Note | Table]:
     """Return a row for each step, below the findings."""
-    return [*(Note(words) for result in results for words in result.findings), *rows_of(run, results)]
+    return [*(Note(finding) for result in results for finding in result.findings), *rows_of(run, results)]
 
 
 def _picture(run: ProcedureRun, results: Sequence[RampResult]) -> str:

@@ -55,7 +55,7 @@ def back_to_back(
     """
     measured = list(at_throughputs(run, traffic, throughputs))
     # each search halves the longest burst until one frame is left, and sends what loses frames twice
-    halvings = sum(math.log2(LONGEST_BURST * run.line(words)) for words, _ in measured)
+    halvings = sum(math.log2(LONGEST_BURST * run.line(traffic)) for traffic, _ in measured)
     run.announce(round(2 * repeats * halvings), 4 * LONGEST_BURST * repeats * len(measured))
     return tuple(_back_to_back(run, *each, repeats) for each in measured)
 
