@@ -31,7 +31,7 @@ from .ports import ANSWERS, ServerCard, ServerHabits, ServerPort, new_handle
 from .rpc import Dispatcher, Method, Params, RpcError, refused
 from .statistics import FlowStats, Statistics
 from .streams import factor_of, load_of, parse_stream
-from .transmission import Event, Publisher, Transmission
+from .transmission import Event, Publisher, Transmission, has_message
 
 
 class PortTaken(Exception):
@@ -73,7 +73,7 @@ class TrexServer:
         self._rpc, self._pub = self._context.socket(zmq.ROUTER), self._context.socket(zmq.XPUB)
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wake = asyncio.Event()
+        self._replies = deque[tuple[float, list[bytes]]]()
         self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
         self.rpc_port = bind(self._rpc, settings.host, settings.rpc_port, "--rpc-port")
         self.pub_port = bind(self._pub, settings.host, settings.pub_port, "--pub-port")
@@ -86,24 +86,27 @@ class TrexServer:
         self._stopping = True
         if self._loop:
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._wake.set)
+                self._loop.call_soon_threadsafe(self._turn)
 
     async def serve(self) -> ServerAction | None:
         """Serve until :meth:`stop`, or a fault that ends the server, which is returned.
 
         Then stop traffic and release everything but the backend.
         """
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        self._ended, self._timer = loop.create_future(), loop.call_soon(self._turn)
+        self._loop = loop
         descriptors = [int(socket.getsockopt(zmq.FD)) for socket in (self._rpc, self._pub)]
-        for descriptor, look in zip(descriptors, (self._wake.set, self._publisher.subscribed), strict=True):
-            self._loop.add_reader(descriptor, look)
+        for descriptor, look in zip(descriptors, (self._look, self._publisher.subscribed), strict=True):
+            loop.add_reader(descriptor, look)
         end: ServerAction | None = None
         try:
-            end = await self._serve()
+            end = await self._ended
             return end
         finally:
+            self._timer.cancel()
             for descriptor in descriptors:
-                self._loop.remove_reader(descriptor)
+                loop.remove_reader(descriptor)
             with contextlib.suppress(zmq.ZMQError):
                 self.service.close(announced=end is None)
             # libzmq's end of a context sometimes never comes
@@ -111,49 +114,51 @@ class TrexServer:
             ending.start()
             ending.join(1.0)
 
-    async def _serve(self) -> ServerAction | None:
-        transmission, statistics, faults = self.service.transmission, self.service.statistics, self._backend
-        replies: deque[tuple[float, list[bytes]]] = deque()
-        while True:
-            due = [self._publisher.due, *(moment for moment, _ in islice(replies, 1))]
-            if (wait := transmission.wait()) is not None:
-                due.append(time.monotonic() + wait)
-            frames = await self._request(min(due))
-            if self._stopping:
-                return None
-            # one message, then the server's own work: nobody who sends many keeps it from that
-            self._publisher.subscribed()  # to send may have taken what its descriptor would tell
-            if end := carry_out(faults, self.service, self._publisher):
-                return end
-            if frames:
-                *envelope, request = frames
-                reply = [*envelope, self._dispatcher.handle(request)]
-                if (delay := faults.reply_delay()) < math.inf:
-                    replies.append((time.monotonic() + delay, reply))
-            # those after a late one wait for it: a TRex answers in order
-            while replies and time.monotonic() >= replies[0][0]:
-                self._rpc.send_multipart(replies.popleft()[1])
-            transmission.tick()
-            statistics.sample_cpu()
-            if time.monotonic() >= self._publisher.due:
-                self._publisher.counters(statistics.published())
-
-    async def _request(self, until: float) -> list[bytes]:
-        """Let others have their turn; return the next request, [] if none comes by *until* (steady clock)."""
-        self._wake.clear()
-        if (frames := self._received()) or time.monotonic() >= until:
-            await asyncio.sleep(0)
+    def _look(self) -> None:
         # ZeroMQ's descriptors tell of changes only, most of them its own
-        while not frames and not self._stopping and (left := until - time.monotonic()) > 0:
-            timer = asyncio.get_running_loop().call_later(left, self._wake.set)
-            await self._wake.wait()
-            timer.cancel()
-            self._wake.clear()
-            frames = self._received()
-        return frames
+        if has_message(self._rpc):
+            self._turn()
 
-    def _received(self) -> list[bytes]:
-        return self._rpc.recv_multipart() if self._rpc.poll(0) else []
+    def _turn(self) -> None:
+        """Answer one request, do what is due, and be called again: for the next request, or when more is due."""
+        if self._ended.done():
+            return
+        try:
+            end, due = self._work()
+        except Exception as error:
+            self._ended.set_exception(error)
+            return
+        if end or self._stopping:
+            self._ended.set_result(end)
+            return
+        loop = asyncio.get_running_loop()
+        self._timer.cancel()
+        self._timer = loop.call_soon(self._turn) if has_message(self._rpc) else loop.call_at(due, self._turn)
+
+    def _work(self) -> tuple[ServerAction | None, float]:
+        """Answer one request, and do what is due; return what ends the server, and when more is due (steady clock)."""
+        transmission, statistics, faults = self.service.transmission, self.service.statistics, self._backend
+        # one message, then the server's own work: nobody who sends many keeps it from that
+        frames = self._rpc.recv_multipart() if has_message(self._rpc) else []
+        self._publisher.subscribed()  # to send may have taken what its descriptor would tell
+        if end := carry_out(faults, self.service, self._publisher):
+            return end, 0.0
+        if frames:
+            *envelope, request = frames
+            reply = [*envelope, self._dispatcher.handle(request)]
+            if (delay := faults.reply_delay()) < math.inf:
+                self._replies.append((time.monotonic() + delay, reply))
+        # those after a late one wait for it: a TRex answers in order
+        while self._replies and time.monotonic() >= self._replies[0][0]:
+            self._rpc.send_multipart(self._replies.popleft()[1])
+        transmission.tick()
+        statistics.sample_cpu()
+        if time.monotonic() >= self._publisher.due:
+            self._publisher.counters(statistics.published())
+        due = [self._publisher.due, *(moment for moment, _ in islice(self._replies, 1))]
+        if (wait := transmission.wait()) is not None:
+            due.append(time.monotonic() + wait)
+        return None, min(due)
 
 
 THIEF_SESSION = 2**32
