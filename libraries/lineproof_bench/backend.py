@@ -169,6 +169,9 @@ class LatencyCounters:
     duplicates: int = 0
 
 
+TICK = 0.004
+"""Wall seconds between two looks at ports that send real frames."""
+
 THIEF = "somebody"
 """The user that takes the ports in the fault ``ports stolen``."""
 
@@ -250,6 +253,10 @@ class Backend(Protocol):
     def frozen(self) -> AbstractContextManager[None]:
         """Stop the bench's clock while the context is open: else the counts of two ports would be ms apart."""
         return nullcontext()
+
+    def until_change(self) -> float:
+        """Return the wall seconds until :meth:`sending` or :meth:`server_actions` may change, TICK / 4 at least."""
+        return TICK
 
     def set_promiscuous(self, port: int, enabled: bool) -> None:
         """Let *port* take every frame from now on, or only its own."""

@@ -19,6 +19,7 @@ from lineproof.simulation import MODEL_DRIVER, Habit, Noise, RouterHabits
 from lineproof.units import OVERHEAD, l1_bits
 
 from ..backend import (
+    TICK,
     Backend,
     CapturedFrame,
     Clock,
@@ -293,6 +294,10 @@ class ModelBackend(Backend):
             self._happen(max(event, self._last))
             self._settle(max(event, self._last))
         return now
+
+    def until_change(self) -> float:
+        now = self._pass_events()
+        return max(TICK / 4, min(1.0, self._next_event() - now) / self._clock.speed)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:

@@ -157,8 +157,6 @@ ENDLESS = 600.0
 """Seconds that traffic without an end may last at least: what is due later is never sent."""
 JOIN_WAIT = 0.030
 """Seconds of wall time that a start waits for another port's."""
-TICK = 0.004
-"""Seconds of wall time between two looks at ports that send."""
 
 log = logging.getLogger("lineproof.server")
 
@@ -254,7 +252,7 @@ class Transmission:
 
     def wait(self) -> float | None:
         """Return the seconds of wall time until :meth:`tick` is due; None while nothing is."""
-        due = [TICK] if any(port.state == "TX" for port in self._ports.values()) else []
+        due = [self._backend.until_change()] if any(port.state == "TX" for port in self._ports.values()) else []
         if self._pending:
             due.append(max(0.0, self._pending.due - self._clock()))
         return min(due, default=None)
