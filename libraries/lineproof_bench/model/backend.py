@@ -110,6 +110,8 @@ class ModelBackend(Backend):
         """One as its shell has made it, one as frames see it: without the interfaces whose links are not there."""
         self._fib = Fib(self._in_force, self._features)
         self._parts: dict[tuple[Any, ...], tuple[StreamPart, ...]] = {}
+        self._frames: dict[tuple[Any, ...], dict[Any, Sequence[bytes]]] = {}
+        """The frames of the last streams as they left: the next trial sends them again."""
         self._forwarding, self._loads = Forwarding(), list[StreamLoad]()
         self._entering: dict[Sending, int] = {}
         self._delays: dict[int, Delay] = {}
@@ -143,6 +145,8 @@ class ModelBackend(Backend):
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
         now = self._advance()
+        if len(self._frames) > 8:
+            self._frames.clear()
         if not self._sending:
             self._noise.new_trial(self._noiseless.spread)
         lasts = math.inf if duration is None else duration
@@ -151,6 +155,8 @@ class ModelBackend(Backend):
             for stream in streams:
                 if (gap := stream.isg_usec / 1e6) < lasts:
                     sending = Sending(index, stream, self._parts_of(stream), now + gap, lasts - gap)
+                    key = stream.frame, stream.variables, stream.fix_ipv4_checksum
+                    sending.made = self._frames.setdefault(key, {})
                     self._sending.append(sending)
         self._settle(now)
 
@@ -268,6 +274,7 @@ class ModelBackend(Backend):
         self._telemetry.use(self._noiseless)
         self._noise.cool_down()
         self._parts.clear()
+        self._frames.clear()
         for sending in self._sending:
             sending.parts = self._parts_of(sending.traffic)
 

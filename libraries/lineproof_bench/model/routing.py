@@ -8,6 +8,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from lineproof.core.traffic.ip_header import ip_header, ipv4_checksum
@@ -124,6 +125,7 @@ def ttl_offset(flow: Flow | None) -> int:
     return flow.ip + (8 if flow.version == 4 else 7)
 
 
+@lru_cache
 def mac_bytes(text: str) -> bytes:
     """Return the six bytes of ``02:00:…``."""
     return bytes.fromhex(text.replace(":", ""))

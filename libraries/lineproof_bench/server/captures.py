@@ -156,9 +156,11 @@ class SingleFrames:
 
     def _fetch(self, capture: _Capture, most: int, snaplen: int) -> dict[str, Any]:
         chosen, capture.kept = capture.kept[:most], capture.kept[most:]
+        # those of a flow are the same
+        texts = {data: base64.b64encode(data[: snaplen or None]).decode() for data in {frame.data for frame in chosen}}
         rows = [
             {
-                "binary": base64.b64encode(frame.data[: snaplen or None]).decode(),
+                "binary": texts[frame.data],
                 "index": index,
                 "origin": "RX",
                 "port": frame.port,
