@@ -204,7 +204,7 @@ class FaultyModel(ModelBackend):
         super().start(traffic, duration)
         self._schedule.started(self._last)
         self._change = None
-        self._advance()
+        self._pass_events()
 
     def _shares(self, port: int) -> tuple[float, float]:
         slow = [*self._active("unsent frames", port), *self._active("pause frames", port)]
