@@ -20,6 +20,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from ...core.counter_names import is_pause
 from ...core.foreign import Heard
 from ...core.step_down import CountSnapshot, StepDown
 from ...core.traffic.profiles import Profile
@@ -109,13 +110,12 @@ class TrexSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """The streams on the sending ports. ``speeds``: of the links in bit/s, by port."""
+    """The streams on the sending ports."""
 
     profile: Profile
     directions: tuple[Direction, ...]
     probe: Probe | None
     streams: Mapping[int, list[dict[str, Any]]]
-    speeds: Mapping[int, float]
 
 
 class TrexGenerator(Generator):
@@ -207,8 +207,7 @@ class TrexGenerator(Generator):
         except ValueError as error:
             raise TestbedError(f"{profile.name}: {error}") from None
         self._put(streams)
-        speeds = {port.index: port.speed_bps for port in self.ports}
-        self._prepared = _Prepared(profile, directions, probe, streams, speeds)
+        self._prepared = _Prepared(profile, directions, probe, streams)
 
     def has_fine_latency(self, profile: Profile) -> bool:
         """Return whether the server counts the latency of *profile* in fine histograms. Raises TestbedError.
@@ -392,10 +391,10 @@ class TrexGenerator(Generator):
     def _outcome(
         self, counts: TrialCounts, load: Load, duration: float, rates: Mapping[int, float] | None = None
     ) -> Outcome:
-        prepared = self._required
-        return make_outcome(
-            counts, load, duration, prepared.directions, self.settings.clock_speed, rates, prepared.speeds
-        )
+        has_pauses = any(is_pause(name) for of_card in counts.cards.values() for name in of_card)
+        speeds = {port.index: port.speed_bps for port in self.ports} if has_pauses else {}
+        directions = self._required.directions
+        return make_outcome(counts, load, duration, directions, self.settings.clock_speed, rates, speeds)
 
     def _call(self, command: str, limit: float = CALL_LIMIT, sending: Sending | None = None, **arguments: Any) -> Any:
         if self._process is None:
