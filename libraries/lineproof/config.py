@@ -58,14 +58,16 @@ class Config(BaseModel):
         """Refuse ``true`` and ``false`` as numbers: pydantic reads ``True``, an ``int`` of Python, as 1."""
         wrong = list[InitErrorDetails]()
         for name, value in data.items() if isinstance(data, dict) else ():
+            inner: Iterable[Any] = enumerate(value) if isinstance(value, list) else getattr(value, "items", dict)()
+            places = [((name,), value), *(((name, key), member) for key, member in inner)]
+            if not (bools := [(place, one) for place, one in places if isinstance(one, bool)]):
+                continue
             field = cls.model_fields.get(name) or next((f for f in cls.model_fields.values() if f.alias == name), None)
             kinds = _SCALARS.findall(repr(field.annotation)) if field else ["bool"]
-            inner: Iterable[Any] = enumerate(value) if isinstance(value, list) else getattr(value, "items", dict)()
-            for place, one in (((name,), value), *(((name, key), member) for key, member in inner)):
-                own = kinds[isinstance(value, dict) :]  # the first of a mapping is that of its keys
-                if isinstance(one, bool) and own and "bool" not in kinds:
-                    kind = next(kind for kind in ("str", "float", "int") if kind in own)
-                    wrong.append({"type": f"{kind.replace('str', 'string')}_type", "loc": place, "input": one})
+            own = kinds[isinstance(value, dict) :]  # the first of a mapping is that of its keys
+            for place, one in bools if own and "bool" not in kinds else ():
+                kind = next(kind for kind in ("str", "float", "int") if kind in own)
+                wrong.append({"type": f"{kind.replace('str', 'string')}_type", "loc": place, "input": one})
         if wrong:
             raise ValidationError.from_exception_data(cls.__name__, wrong)
         return data
@@ -196,7 +198,7 @@ def parse_yaml(text: str, path: Path) -> tuple[Any, dict[Location, int]]:
 def _compose(text: str, path: Path, loader: _Loader) -> yaml.Node | None:
     """Return the nodes of *text*, which *loader* reads. Raises ConfigError for a tag, and PyYAML's errors."""
     try:
-        for event in yaml.parse(text, _FastLoader):
+        for event in yaml.parse(text, _FastLoader) if "!" in text else ():
             if getattr(event, "tag", None) is not None:  # not shown: a password may begin with '!'
                 mark: Any = event.start_mark
                 raise ConfigError("a tag ('!…'); remove it, or put text in quotes", path, mark.line + 1)
