@@ -25,7 +25,6 @@ from lineproof.system.cpu_clock import (
     cpu_times,
     soft_interrupts_apart,
     steal_percent,
-    steal_text,
     with_children,
 )
 from lineproof.system.signals import ENDING, Interrupted, let_go_of_terminal, termination_as_interrupt
@@ -149,10 +148,9 @@ def test_a_kernels_configuration_says_whether_interrupts_are_apart(tmp_path: Pat
 def test_steal_is_a_share_of_all_cpu_time_and_unknown_where_it_is_not_reported(monkeypatch: pytest.MonkeyPatch):
     before = {"user": 10.0, "idle": 80.0, "steal": 0.0, "guest": 5.0}
     after = {"user": 20.0, "idle": 160.0, "steal": 10.0, "guest": 9.0}
-    assert steal_percent(before, after) == pytest.approx(10) and steal_text(10.0) == "10.0 %"
+    assert steal_percent(before, after) == pytest.approx(10)
     now = cpu_times()
     assert steal_percent(now, now) is steal_percent({"user": 1.0}, {"user": 2.0}) is None
-    assert steal_text(None) == "not known"
     # a container without times
     monkeypatch.setattr("psutil.cpu_times", Mock(side_effect=FileNotFoundError("/proc/stat")))
     assert cpu_times() == {} and steal_percent(cpu_times(), cpu_times()) is None

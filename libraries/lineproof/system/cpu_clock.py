@@ -91,8 +91,3 @@ def steal_percent(before: Mapping[str, float], after: Mapping[str, float]) -> fl
     kinds = [name for name in after if name in before and not name.startswith("guest")]
     total = sum(after[name] - before[name] for name in kinds)
     return None if total <= 0 else 100 * max(0.0, after["steal"] - before["steal"]) / total
-
-
-def steal_text(percent: float | None) -> str:
-    """Return the share as ``1.2 %``, or ``not known``."""
-    return "not known" if percent is None else f"{percent:.1f} %"

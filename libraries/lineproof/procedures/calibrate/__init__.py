@@ -28,7 +28,7 @@ from ...session.came_back import BYPASS_REMEDY, check_router_bypassed
 from ...session.plan import Plan
 from ...session.session import Session
 from ...session.traffic import PROBE_PPS
-from ...system.cpu_clock import cpu_times, steal_percent, steal_text
+from ...system.cpu_clock import cpu_times, steal_percent
 from ...testbed.settings import HardwareSettings
 from ...units import counted, duration_text, si
 from ..trials import TrialSeries, is_measured, worst_rate
@@ -98,7 +98,8 @@ def calibrate(
 
 def _steal_since(before: Mapping[str, float]) -> str:
     """Return the CPU time that another machine of the host took since *before*, in words: a cause of loss."""
-    return f"CPU steal of this machine meanwhile: {steal_text(steal_percent(before, cpu_times()))}"
+    steal = steal_percent(before, cpu_times())
+    return f"CPU steal of this machine meanwhile: {'not known' if steal is None else f'{steal:.1f} %'}"
 
 
 def _check_bypassed(session: Session, pairs: int = 1) -> None:
