@@ -244,6 +244,19 @@ def test_earlier_tries_that_did_not_pass_are_named(verdicts: str, says: str) -> 
     assert bool(says) is ("of this sentence, after" in message)
 
 
+@pytest.mark.parametrize(
+    ("apart", "says"),
+    [
+        (("", ""), "evidence over all 3: 2.34"),
+        (("vpp", ""), "over both on the router as it is now: 9.3"),
+        (("vpp",) * 2, "at 1: vpp"),
+    ],
+)
+def test_evidence_of_another_firmware_is_not_multiplied(apart: tuple[str, str], says: str) -> None:
+    tries = (Try("a", "INCONCLUSIVE", 0.0, 0.25, apart=apart[0]), Try("b", "FAIL", 0.0, 0.4, apart=apart[1]))
+    assert says in replace(verdict_on("64b unidirectional ≥ 1 Mpps", router()), tries=tries).message
+
+
 @pytest.mark.parametrize("measure", [router(foreign=5000), router(0.2, problems=(down(),))])
 def test_what_the_testbed_may_have_done_is_evidence_for_nobody_in_the_next_try(measure: Measure) -> None:
     spoilt = verdict_on(RATE, measure)

@@ -256,7 +256,7 @@ def test_a_run_that_was_ended_in_its_first_trial_is_known_by_its_warm_up(tmp_pat
     ],
 )
 def test_only_trials_of_the_same_goal_router_and_generator_count_together(changes: dict[str, Any], says: list[str]):
-    lines = why_apart(environment(), environment(**changes))
+    lines = list(filter(None, why_apart(environment(), environment(**changes)).split("; ")))
     assert len(lines) == len(says) and all(line.startswith(words) for line, words in zip(lines, says, strict=True))
 
 
@@ -275,6 +275,9 @@ def test_tries_of_the_same_sentence_are_in_the_results_but_not_those_that_others
     ]
     assert [one.verdict for one in tries[B]] == [ENDED_EARLY]
     assert earlier_tries(tmp_path, environment(run="now", testbed="lab")) == {}
+    updated = environment(run="now", versions={**KNOWN["versions"], "router.vpp": "25.02"})
+    assert not any(one.apart for one in tries[A])
+    assert {one.apart[:10] for own in earlier_tries(tmp_path, updated).values() for one in own} == {"router.vpp"}
 
 
 @pytest.mark.parametrize(

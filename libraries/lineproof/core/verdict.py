@@ -36,7 +36,8 @@ ENDED_EARLY = "ENDED"
 class Try:
     """An earlier run's verdict on the same sentence, goal and router. ``odds``: evidence for the router to 1.
 
-    ``runs``: those before it that its evidence is of, too.
+    ``runs``: those before it that its evidence is of, too. ``apart``: why that does not count together with this run's,
+    as of another firmware or setting; "": it does.
     """
 
     run: str
@@ -44,6 +45,7 @@ class Try:
     ended: Moment
     odds: float
     runs: tuple[str, ...] = ()
+    apart: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,15 @@ class Verdict:
         worst = next((item for item in reversed(missed) if item.verdict == Ruling.FAIL.value), missed[-1])
         day = datetime.fromtimestamp(worst.ended, UTC)
         own = self.evidence[0] if self.evidence else 1.0
-        odds = math.prod([item.odds for item in self.tries]) * (1 / own if self.ruling is Ruling.FAIL else own)
-        together = "both" if len(self.tries) == 1 else f"all {len(self.tries) + 1}"
+        same = [item for item in self.tries if not item.apart]
+        odds = math.prod([item.odds for item in same]) * (1 / own if self.ruling is Ruling.FAIL else own)
+        together = "both" if len(same) == 1 else f"all {len(same) + 1}"
+        together += " on the router as it is now" * (len(same) < len(self.tries))
         named = {"FAIL": "a FAIL", ENDED_EARLY: "a run that was ended in it"}.get(worst.verdict, f"an {worst.verdict}")
         text = f"try {len(self.tries) + 1} of this sentence, after {named} of {day.day} {day:%B}"
-        runs = [*self.runs, *(run for item in self.tries for run in (item.run, *item.runs))]
+        if not same:
+            return f"{text}; evidence begins at 1: {self.tries[-1].apart}"
+        runs = [*self.runs, *(run for item in same for run in (item.run, *item.runs))]
         # trials that two of them share must not count twice
         return f"{text}; evidence over {together}: {odds_text(odds)}" if len(set(runs)) == len(runs) else text
 

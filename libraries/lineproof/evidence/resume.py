@@ -97,9 +97,10 @@ def _weighed(one: TrialRecord, record: RequirementRecord | None, run_id: str) ->
     return replace(one, trial=replace(trial, run=trial.run or run_id))
 
 
-def why_apart(before: EnvironmentRecord, now: EnvironmentRecord) -> list[str]:
-    """Return why trials of the run *before* are no evidence together with those of *now*; empty: they are."""
-    return differences(identity(before), identity(now))
+def why_apart(before: EnvironmentRecord, now: EnvironmentRecord) -> str:
+    """Return why trials of the run *before* are no evidence together with those of *now*; "": they are."""
+    lines = differences(identity(before), identity(now))
+    return "; ".join(lines[:2]) + f" (and {len(lines) - 2} more)" * (len(lines) > 2)
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -137,7 +138,10 @@ def identity(record: EnvironmentRecord) -> dict[str, Any]:
 
 
 def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[tuple[str, str], list[Try]]:
-    """Return the verdicts of other runs in *results* on the same goal and router, by test and sentence, in order."""
+    """Return the verdicts of other runs in *results* on the same goal and router, by test and sentence, in order.
+
+    Those before another firmware, configuration or generator too: their evidence is none of this run's.
+    """
     tries: list[tuple[tuple[str, str], Try]] = []
     gone_on_with: set[tuple[tuple[str, str], str]] = set()
     for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}")):
@@ -148,11 +152,14 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[tuple[str, str]
             run = read_run(path.parent)
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
             continue
-        tries += (((record.test, record.sentence), record.tries[-1]) for record in run.requirements)
+        apart = why_apart(then, now)
+        own = ((record.test, record.sentence, record.tries[-1]) for record in run.requirements)
+        tries += (((test, sentence), replace(one, apart=apart)) for test, sentence, one in own)
         gone_on_with |= {((one.test, one.sentence), other) for one in run.requirements for other in one.runs}
         last, judged = run.trials[-1] if run.trials else None, {record.number for record in run.requirements}
         if last is not None and last.evidence and last.requirement not in judged:
-            tries.append(((last.test, last.sentence), Try(then.run, ENDED_EARLY, last.trial.outcome.started, 1.0)))
+            ended = Try(then.run, ENDED_EARLY, last.trial.outcome.started, 1.0, apart=apart)
+            tries.append(((last.test, last.sentence), ended))
     by_sentence = defaultdict[tuple[str, str], list[Try]](list)
     for sentence, one in sorted(tries, key=lambda pair: pair[1].ended):
         if (sentence, one.run) not in gone_on_with:

@@ -147,8 +147,7 @@ class AcceptanceKeywords(Component):
         if (earlier := self._earlier) is not None:
             for named in earlier.run.inputs.items():
                 recorder.folder.add_input(*named)
-            differences = why_apart(earlier.environment, recorder.environment)
-            self._apart = "; ".join(differences[:2]) + (f" (and {len(differences) - 2} more)" * (len(differences) > 2))
+            self._apart = why_apart(earlier.environment, recorder.environment)
             begins = f"begins at 1: {self._apart}" if self._apart else "begins with its trials"
             say(f"goes on with run {earlier.environment.run}: evidence {begins}")
         for name, value in {**versions, **asdict(configuration)}.items():

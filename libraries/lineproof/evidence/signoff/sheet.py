@@ -245,6 +245,7 @@ def _promises(sheet: Sheet) -> Iterator[Part]:
         first, *details = record.message.splitlines() or [record.verdict]
         tries = [
             f"try in run {one.run}, ended {moment(one.ended)}: {one.verdict}, evidence {odds_text(one.odds)}"
+            + (f", apart: {one.apart}" if one.apart else "")
             for one in record.tries
         ]
         waivers = [
