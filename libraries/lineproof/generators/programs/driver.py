@@ -249,13 +249,14 @@ class ProgramGenerator(Generator):
                 during(time.sleep)
                 readings[DURING_READING] = time.monotonic() - asked
             ends = {sender: self._ended(sender, limit) for sender in senders}
+            # before anything else is asked: queues empty meanwhile
+            ended, sending_ended = self._totals(), time.monotonic()
             sent = {sender.direction: self._report(sender, ran) for sender, ran in ends.items()}
         except BaseException:
             with contextlib.suppress(TestbedError):
                 self.stop()
             raise
-        ended, sending_ended = self._totals(), time.monotonic()
-        after = self._drained(before, ended)
+        after = self._drained(before)
         readings["drain"] = time.monotonic() - sending_ended
         ran_all = [ran for of_sender in ends.values() for ran in of_sender]
         spent = [ran.cpu for ran in ran_all if ran.cpu is not None]
@@ -351,9 +352,9 @@ class ProgramGenerator(Generator):
                 return
             time.sleep(0.05)
 
-    def _drained(self, before: Totals, ended: dict[int, dict[str, int]]) -> dict[int, dict[str, int]]:
+    def _drained(self, before: Totals) -> dict[int, dict[str, int]]:
         """Return the counters once all frames came back, or the time for them is over."""
-        until, now = time.monotonic() + DRAIN, ended
+        until, now = time.monotonic() + DRAIN, self._totals()
         while time.monotonic() < until and any(
             grown(before, now, sender.tx.index, "opackets") > grown(before, now, sender.rx.index, "ipackets")
             for sender in self._senders
@@ -406,6 +407,9 @@ def outcome_of(
             totals[tx]["opackets"] -= control
             totals[rx]["ipackets"] -= min(control, grown(before, totals, rx, "ipackets"))
         row = counted(before, moments["after"], (tx, rx), frames[direction])
+        if report.span is not None:
+            # those that came later had waited; what a program counts itself is known in the end only
+            row = replace(row, backlog=grown(moments["ended"], moments["after"], rx, "ipackets"))
         if report.others:
             sizes = (round(report.size * count) for count in (row.offered, row.forwarded))
             row = replace(row, **dict(zip(("offered_bytes", "forwarded_bytes"), sizes, strict=True)))
