@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.doubts import OwnPart, with_doubts
-from lineproof.core.packet_cost import packet_costs, together
+from lineproof.core.packet_cost import PacketCost, cost_readings, packet_costs, together
 from lineproof.core.rule import Ruling
 from lineproof.core.step_down import CountSnapshot, StepDown
 from lineproof.core.telemetry import NodeRuntime, Telemetry
@@ -35,6 +35,7 @@ from support.made_testbeds import (
     slow,
     stepped,
     then,
+    with_readings,
 )
 
 PPS = 5_000_000
@@ -372,6 +373,14 @@ def test_w6_only_idle_polling_of_a_thread_may_be_left_out() -> None:
     )
     whole = together(packet_costs(Telemetry(1.0, {}, runtime=runtime, since_clear=1.0)))
     assert whole is not None and whole.total * whole.packets == pytest.approx(360e6 + 900e6)
+
+
+@pytest.mark.parametrize(("dropped", "expected"), [(0, PASS), (500, PASS), (200_000, OPEN), (1_000_000, OPEN)])
+def test_packets_that_the_router_drops_are_no_cheap_ones(dropped: int, expected: Ruling) -> None:
+    cost = PacketCost("vpp_wk_0", 1_000_000, 1_000_000, 400e6, 0.0, 1_000_000, 10_000, dropped)
+    testbed = with_readings(router(dropped / 1e6), cost_readings([cost]))
+    assert ruling(testbed, "64b unidirectional costs ≤ 450 cycles/packet") is expected
+    assert ruling(testbed, "64b unidirectional costs ≤ 390 cycles/packet") is FAIL
 
 
 # -- counts after a change of load: frames that are lost besides never make the router look better

@@ -11,13 +11,17 @@ FEW_PACKETS = 0.01
 """Share of all packets up to which a thread's polling is idle: it would be the same without the traffic."""
 
 
+DROPPING = ("drop", "error-drop")
+"""The nodes at which every dropped packet ends, one after the other (VPP, src/vnet/interface_output.c)."""
+
+
 @dataclass(frozen=True, slots=True)
 class PacketCost:
     """Cycles that a *thread* (or all) spent since ``clear runtime``.
 
     ``graph``, ``input``: TSC cycles of the graph nodes and of the input nodes, idle polling included. ``received``:
     vectors of its input nodes; ``handled``: the same, or of the busiest node if another thread hands over the frames.
-    ``vectors`` and ``calls``: of its busiest graph node.
+    ``vectors`` and ``calls``: of its busiest graph node. ``dropped``: packets that it did not forward.
     """
 
     thread: str
@@ -27,6 +31,7 @@ class PacketCost:
     input: float
     vectors: int = 0
     calls: int = 0
+    dropped: int = 0
 
     @property
     def packets(self) -> int:
@@ -94,6 +99,7 @@ def _cost(thread: str, nodes: Sequence[NodeRuntime]) -> PacketCost:
         sum(node.clocks * (node.vectors or node.calls) for node in inputs),
         vectors,
         busiest.calls if busiest and vectors else 0,
+        max((node.vectors for node in graph if node.name in DROPPING), default=0),
     )
 
 

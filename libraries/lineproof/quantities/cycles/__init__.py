@@ -122,23 +122,27 @@ class Gathering(Cycles):
 def _cost(promise: Promise, trial: Trial) -> Bounds:
     """Return the figure of all packets of *trial*.
 
-    At a lower load vectors are emptier and a packet costs more cycles; what the testbed lost changes no cost.
+    At a lower load vectors are emptier and a packet costs more cycles; what the testbed lost changes no cost. Packets
+    that the router dropped are cheap: at the worse end those that it forwarded bear the cost.
     """
     whole = together(read_costs(trial.outcome.readings))
     value = None if whole is None else whole.figures().get(READING_OF[promise.unit])
     # a few frames that the generator lost or got twice change no cost
     doubts = (problem.fault for problem in trial.problems if problem.frames is None)
     is_spoilt = any(fault not in (Fault.READING, Fault.PAUSED) for fault in doubts)
-    if value is None or not 0 < value < math.inf or is_spoilt:
+    if whole is None or value is None or not 0 < value < math.inf or is_spoilt:
         return UNKNOWN
+    few, most = promise.goal.forgiven * whole.packets, value
+    if whole.dropped > few and not promise.limit.at_least:
+        most = value * whole.packets / max(whole.packets - whole.dropped, math.ulp(1.0))
     is_above, is_below = promise.is_above_load(trial), promise.is_below_load(trial)
     if is_below and (is_above or promise.names_load):
         return UNKNOWN
     if is_above:
         return Bounds(0.0, value) if promise.limit.at_least else Bounds(value, math.inf)
     if not is_below:
-        return Bounds(value, value)
-    return Bounds(value, math.inf) if promise.limit.at_least else Bounds(0.0, value)
+        return Bounds(value, most)
+    return Bounds(value, math.inf) if promise.limit.at_least else Bounds(0.0, most)
 
 
 class _RuntimeTrials:
@@ -237,6 +241,8 @@ def _costs_words(
     together_words = "of all trials together: " if len(readings) > 1 else ""
     details = [f"{together_words}{others}" if others else "", f"trials from {least} to {most}" if least != most else ""]
     details += [f"{name}: {_cycles(value)}" for name, value in threads if value is not None]
+    if whole is not None and whole.dropped:
+        details.append(f"the router dropped {whole.dropped:,.0f} of {whole.packets:,.0f} packets: those cost less")
     return reasons[judged].format(figure_of_all) + median, tuple(filter(None, details))
 
 
