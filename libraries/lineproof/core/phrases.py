@@ -11,7 +11,7 @@ from ..units import Rate, apart, si
 from .bounds import Bounds, Limit
 from .quantity import Promise
 from .rule import Ruling
-from .trial import DirectionCount, Trial
+from .trial import DirectionCount, Outcome, Trial
 
 
 def percent(ratio: float, limit: float = 0.0) -> str:
@@ -76,16 +76,12 @@ def changed_words(trials: Sequence[Trial]) -> str:
 
 def as_received(trials: Sequence[Trial]) -> list[Trial]:
     """Return *trials* in which frames that came back changed count as forwarded: what is lost then is missing."""
-    return [
-        replace(
-            trial,
-            outcome=replace(
-                trial.outcome,
-                directions=tuple(replace(row, forwarded=row.received, changed=0) for row in trial.outcome.directions),
-            ),
-        )
-        for trial in trials
-    ]
+
+    def as_counted(outcome: Outcome) -> Outcome:
+        rows = (replace(row, forwarded=row.received, changed=0) for row in outcome.directions)
+        return replace(outcome, directions=tuple(rows))
+
+    return [replace(trial, outcome=as_counted(trial.outcome)) for trial in trials]
 
 
 def of_directions(values: Sequence[float], in_total: bool) -> float:

@@ -142,7 +142,7 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[tuple[str, str]
 
     Those before another firmware, configuration or generator too: their evidence is none of this run's.
     """
-    tries: list[tuple[tuple[str, str], Try]] = []
+    tries, apart = list[tuple[tuple[str, str], Try]](), dict[str, str]()
     gone_on_with: set[tuple[tuple[str, str], str]] = set()
     for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}")):
         try:
@@ -152,18 +152,16 @@ def earlier_tries(results: Path, now: EnvironmentRecord) -> dict[tuple[str, str]
             run = read_run(path.parent)
         except BREAKDOWN_ERRORS:  # a folder that cannot be read says nothing
             continue
-        apart = why_apart(then, now)
-        own = ((record.test, record.sentence, record.tries[-1]) for record in run.requirements)
-        tries += (((test, sentence), replace(one, apart=apart)) for test, sentence, one in own)
+        apart[then.run] = why_apart(then, now)
+        tries += (((record.test, record.sentence), record.tries[-1]) for record in run.requirements)
         gone_on_with |= {((one.test, one.sentence), other) for one in run.requirements for other in one.runs}
         last, judged = run.trials[-1] if run.trials else None, {record.number for record in run.requirements}
         if last is not None and last.evidence and last.requirement not in judged:
-            ended = Try(then.run, ENDED_EARLY, last.trial.outcome.started, 1.0, apart=apart)
-            tries.append(((last.test, last.sentence), ended))
+            tries.append(((last.test, last.sentence), Try(then.run, ENDED_EARLY, last.trial.outcome.started, 1.0)))
     by_sentence = defaultdict[tuple[str, str], list[Try]](list)
     for sentence, one in sorted(tries, key=lambda pair: pair[1].ended):
         if (sentence, one.run) not in gone_on_with:
-            by_sentence[sentence].append(one)
+            by_sentence[sentence].append(replace(one, apart=apart[one.run]))
     return by_sentence
 
 
