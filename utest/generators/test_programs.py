@@ -275,8 +275,8 @@ def test_counts_that_may_be_wrong_prove_no_loss(counts: dict[str, int], fault: F
 def test_frames_that_come_after_the_programs_end_have_waited_in_a_queue() -> None:
     sent, ended = Sent(1000, 1.0, 1.0, span=Span(5.0, 5.0, 6.0, 6.0)), counted(p0_opackets=1000, p1_ipackets=800)
     after = counted(p0_opackets=1000, p1_ipackets=1000)
-    arguments = Load(1000.0), 1.0, {OUT: 1000}, {OUT: sent}, counted(), ended, after, {}
-    assert [row.backlog for row in outcome_of(*arguments).directions] == [200]
+    queued = outcome_of(Load(1000.0), 1.0, {OUT: 1000}, {OUT: sent}, counted(), ended, after, {})
+    assert [row.backlog for row in queued.directions] == [200]
     # a program that counts itself is read in the end only
     assert [row.backlog for row in outcome(Sent(1000, 1.0, 1.0), p0_opackets=1000).directions] == [None]
 
