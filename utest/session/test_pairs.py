@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineproof.core.phrases import rate_figures
 from lineproof.core.rule import Ruling
 from lineproof.core.traffic.profiles import PAIRS
+from lineproof.core.trial import Load, Tolerance, read_trial
 from lineproof.errors import ConfigError, SentenceError
 from lineproof.generators.base import Direction
 from lineproof.generators.streams import profile_streams
@@ -22,6 +24,7 @@ from lineproof.session.plan import Plan
 from lineproof.testbed.settings import default_side
 from support import robot_run, simulated_session
 from support.catalogue import CATALOGUE
+from support.made_testbeds import promised, router
 
 
 @given(
@@ -59,6 +62,14 @@ def test_a_sentence_over_pairs_of_several_line_rates_is_refused(gbps: tuple[floa
     with pytest.raises(SentenceError, match=r"line rates of 2\.5 and 10 Gbit/s") if refused else nullcontext():
         plan.requirement("imix unidirectional on 2 pairs ≥ 95% line rate each way")
     plan.requirement("imix unidirectional ≥ 95% line rate")
+
+
+def test_a_long_trial_counts_for_its_seconds_in_the_figures_of_pairs() -> None:
+    promise = promised("64b bidirectional on 2 pairs forwards ≥ 1 Mpps in total")
+    lossy, sound = router(*[0.5] * 4)(Load(1e6), 1.0), router(*[0.0] * 4)(Load(1e6), 10.0)
+    figures = rate_figures(promise, [read_trial(1, outcome, Tolerance()) for outcome in (lossy, sound)])
+    assert figures["all_pairs_forwarded_pps"] == figures["forwarded_pps"]
+    assert figures["pair_1_forwarded_pps"] == pytest.approx(2e6 * 10.5 / 11)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from statistics import fmean
 
 from ..units import Rate, apart, si
 from .bounds import Bounds, Limit
@@ -126,13 +125,13 @@ def pair_figures(promise: Promise, trials: Sequence[Trial]) -> dict[str, float]:
     if promise.pairs < 2 or not trials:
         return {}
     figures: dict[str, float] = {}
-    pairs_of_trials = [(max(trial.seconds.high, 1e-9), _pairs(promise, trial)) for trial in trials]
+    seconds = sum(trial.seconds.high for trial in trials) or 1e-9
     for number in range(promise.pairs):
-        counts, name = [(seconds, pairs[number]) for seconds, pairs in pairs_of_trials], f"pair_{number + 1}"
+        rows, name = [row for trial in trials for row in _pairs(promise, trial)[number]], f"pair_{number + 1}"
         figures |= {
-            f"{name}_offered_pps": fmean(sum(row.offered for row in pair) / s for s, pair in counts),
-            f"{name}_forwarded_pps": fmean(sum(row.forwarded for row in pair) / s for s, pair in counts),
-            f"{name}_lost_frames": float(sum(row.lost for _, pair in counts for row in pair)),
+            f"{name}_offered_pps": sum(row.offered for row in rows) / seconds,
+            f"{name}_forwarded_pps": sum(row.forwarded for row in rows) / seconds,
+            f"{name}_lost_frames": float(sum(row.lost for row in rows)),
         }
     for name in ("offered_pps", "forwarded_pps", "lost_frames"):
         figures[f"all_pairs_{name}"] = sum(figures[f"pair_{number + 1}_{name}"] for number in range(promise.pairs))
