@@ -408,8 +408,11 @@ def outcome_of(
             totals[rx]["ipackets"] -= min(control, grown(before, totals, rx, "ipackets"))
         row = counted(before, moments["after"], (tx, rx), frames[direction])
         if report.span is not None:
-            # those that came later had waited; what a program counts itself is known in the end only
-            row = replace(row, backlog=grown(moments["ended"], moments["after"], rx, "ipackets"))
+            # some are paced by a queue of the port itself; what a program counts itself is known in the end only
+            paced, came = (
+                grown(moments["ended"], moments["after"], *key) for key in ((tx, "opackets"), (rx, "ipackets"))
+            )
+            row = replace(row, backlog=max(0, came - paced))
         if report.others:
             sizes = (round(report.size * count) for count in (row.offered, row.forwarded))
             row = replace(row, **dict(zip(("offered_bytes", "forwarded_bytes"), sizes, strict=True)))
