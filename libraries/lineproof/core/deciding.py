@@ -26,11 +26,11 @@ FINEST = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The standing so far: how many trials keep the limit even at their worse end, miss it even at their better end, or
-    are open; and the same of the last one, in words. ``rule``: both askings.
+    """The standing so far: how many trials miss the limit even at their better end, or are OPEN.
+
+    ``last``: KEEPS, MISSES or OPEN of the last one; ``rule``: both askings.
     """
 
-    keeps: int
     misses: int
     unknown: int
     last: str
@@ -100,7 +100,7 @@ class Asked:
         self._rule.add(figures, whole, mended, trial.outcome.duration / own, of_all)
         last = shown_by(trial, promise)
         self._shown[last] += 1
-        return Standing(self._shown[KEEPS], self._shown[MISSES], self._shown[OPEN], last, self._rule)
+        return Standing(self._shown[MISSES], self._shown[OPEN], last, self._rule)
 
     def _added_up(self, trials: Sequence[Trial]) -> Sequence[Trial]:
         """Return *trials* without the first one in which a run was ended: nothing was counted of it.
