@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -17,22 +18,43 @@ from .sockets import REPLY_LIMIT
 NAME = "trex-stl-lib 0.3"
 """The only version that an installation takes."""
 
-BASIC_LAYERS = ["l2", "inet", "inet6"]
-"""Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""
+PACKETS = (
+    "scapy.layers.l2",
+    "scapy.utils",
+    "trex_stl_lib.rx_services.trex_stl_rx_service_ipv6",
+    "trex_stl_lib.services.trex_stl_service_arp",
+    "trex_stl_lib.services.trex_stl_service_icmp",
+    "trex_stl_lib.services.trex_stl_service_int",
+    "trex_stl_lib.trex_stl_packet_builder_scapy",
+    "trex_stl_lib.trex_stl_streams",
+)
+"""Modules that make packets. A connection makes none: to import them takes two thirds of the time to start."""
 
 
-def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
-    """Import the parts of trex-stl-lib that are used here, and of Scapy *layers* (all). Raises Refusal."""
+class PacketModule(ModuleType):
+    """One of :data:`PACKETS` while others are imported: whatever they name of it is a class of its own."""
+
+    def __getattr__(self, name: str) -> type:
+        return type(name, (), {})
+
+
+@contextlib.contextmanager
+def _without_packets() -> Iterator[None]:
+    """Let imports of :data:`PACKETS` inside the block import nothing; later ones do."""
+    sys.modules.update({name: PacketModule(name) for name in PACKETS})
+    try:
+        yield
+    finally:
+        for name in PACKETS:
+            del sys.modules[name]
+
+
+def load_library() -> SimpleNamespace:
+    """Import the parts of trex-stl-lib that are used here. Raises Refusal."""
     _install_imp()
     try:
         import scapy
         import zmq
-        from scapy.config import conf
-
-        if layers is not None:
-            conf.load_layers = list(layers)
-            # to read the routes of this machine takes a fifth of the import, and no frame needs them
-            conf.route_autoload = conf.route6_autoload = False
         from trex_stl_lib import trex_stl_packet_builder_scapy as builder
         from trex_stl_lib.trex_stl_client import STLClient
     except Exception as error:
@@ -47,7 +69,8 @@ class PypiLibrary(ClientLibrary):
     """:class:`.library.ClientLibrary` through trex-stl-lib 0.3. Its thread reads published events."""
 
     def _import(self) -> SimpleNamespace:
-        return load_library(BASIC_LAYERS)  # streams hold finished frames
+        with _without_packets():  # streams hold finished frames
+            return load_library()
 
     def _connect(self, server: str, sync_port: int, async_port: int, username: str) -> tuple[str, str]:
         client = self.library.STLClient(username=username, server=server, sync_port=sync_port, async_port=async_port)
