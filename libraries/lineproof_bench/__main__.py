@@ -22,7 +22,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from lineproof.generators.trex.client.__main__ import bulk_import
+from lineproof.system.imports import bulk_import
 
 with bulk_import():
     from lineproof.system.signals import end_with_parent

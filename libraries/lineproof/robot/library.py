@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import gc
 import signal
 import sys
 from collections.abc import Callable
@@ -140,8 +139,6 @@ class Lineproof(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             if stream is not None:
                 encoding = stream.encoding or "utf-8"  # of LANG=C, say
                 print(summary.encode(encoding, "backslashreplace").decode(encoding), end="", file=stream, flush=True)
-        # Python would take all that is imported apart: a tenth of a short run, before its memory goes as a whole
-        gc.freeze()
 
 
 class CalmListener:

@@ -7,7 +7,6 @@ Run as ``python -m lineproof.generators.trex.client [FOLDER]`` in its own sessio
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import queue
@@ -15,10 +14,11 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from ....system.imports import bulk_import
 from .answers import plain_message
 from .library import ClientLibrary
 from .running_traffic import RunningTraffic
@@ -118,20 +118,6 @@ def main() -> None:
     released = server.close()
     sys.stderr.flush()
     os._exit(0 if released else 1)  # does not wait for the library's threads
-
-
-@contextlib.contextmanager
-def bulk_import() -> Iterator[None]:
-    """Let the imports of a whole program happen inside the block: without a search for garbage, a tenth of their time.
-
-    What they leave stays until the end: later searches do not look at it again.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 if __name__ == "__main__":
