@@ -102,6 +102,12 @@ def range_text(low: str, high: str) -> str:
     return f"{number if high.endswith(low.removeprefix(number)) else low} to {high}"
 
 
+def figure(value: float) -> str:
+    """Return *value* with five digits at most, never in powers of ten below a billion."""
+    text = f"{value:.4g}" if abs(value) < 1000 else f"{value:.5g}"
+    return f"{float(text):.0f}" if "e" in text and abs(value) < 1e9 else text
+
+
 def counted(count: int, noun: str) -> str:
     """Return *count* with its *noun*: ``1 suite``, ``3 suites``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

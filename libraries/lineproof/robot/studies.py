@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from robot.api import logger
 from robot.api.deco import keyword
@@ -12,11 +12,13 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
-from ..studies.forms import figure, headline, notes, page, write_page
-from ..studies.results import Compared, StudyCell, StudyResults, read_results
-from ..studies.runner import StudyRun
-from ..units import counted
+from ..units import counted, figure
 from .shared import Component, Shared, add_to_test_message, check_run_variables, narrow, secrets_of_variables
+
+# what runs a study and shows its results is imported by the keywords that need it: few suites run one
+
+if TYPE_CHECKING:
+    from ..studies.results import Compared, StudyCell, StudyResults
 
 LEAST_VALUES = 3
 """Values of each sample, for a claim that no difference is proven: the interval of fewer has room for almost any."""
@@ -41,6 +43,10 @@ class StudyKeywords(Component):
         software of the router, and says first how long it takes. Example:
         | Suite Setup    Run Study    netgate6100
         """
+        from ..studies.forms import headline, notes, page, write_page
+        from ..studies.results import read_results
+        from ..studies.runner import StudyRun
+
         self._read, variable = None, BuiltIn().get_variable_value
         testbed, goal = testbed or variable("${TESTBED}"), goal or variable("${GOAL}")
         self.shared.interruption.watch()

@@ -17,7 +17,7 @@ from ..evidence.chart import AREAS, SIGNS, Chart, Part, Sign, columns, linear
 from ..evidence.document import Cell, Column, Document, Facts, Figure, Items, Mark, Note, Section, Table, as_page
 from ..evidence.run_files import STUDY_PAGE, partial
 from ..files import write_whole
-from ..units import Layer, counted, line_rate_pps
+from ..units import Layer, counted, figure, line_rate_pps
 from .results import CONFIDENCE, PCIE, SESSIONS, UNCHECKED, StudyCell, StudyResults, grouped
 from .senders import CPU, DIRECTIONS, FITNESS, FRAME, LINES, OFFERED, SenderFigures
 from .study import AT_LEAST, TABLE_UNITS, Parameter, Study, StudyTable, rate_units
@@ -195,12 +195,6 @@ def _figures(results: StudyResults, cell: StudyCell, sender: SenderFigures | Non
         **{f"fit_{link / 1e9:g}g": sender and sender.fits[name] for name, link in LINES.items()},
         "at_least": cell.at_least,
     }
-
-
-def figure(value: float) -> str:
-    """Return *value* with five digits at most, never in powers of ten below a billion."""
-    text = f"{value:.4g}" if abs(value) < 1000 else f"{value:.5g}"
-    return f"{float(text):.0f}" if "e" in text and abs(value) < 1e9 else text
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
