@@ -146,7 +146,7 @@ class RouterDescription(CommandChannel):
     shell: str
     like: str = ""
     description: str = ""
-    commands: Commands = Commands()
+    commands: Annotated[Commands, Field(default_factory=Commands)]
     save: tuple[Line, ...] = ()
     restore: tuple[Line, ...] = ()
     look: LookQuery | None = None
