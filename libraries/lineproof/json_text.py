@@ -18,9 +18,6 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 _CONTAINERS = frozenset((dict, list))
 
-_LONGEST_NUMBER = 40
-"""Digits of a whole number: more than any counter of 64 bits has."""
-
 
 class JsonError(ValueError):
     """A text is no JSON, or no JSON of Lineproof's."""
@@ -91,7 +88,7 @@ def _finite(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    if len(text) > _LONGEST_NUMBER:
+    if len(text) > 40:  # twice as many digits as any counter of 64 bits has
         raise JsonError(f"the number {text[:20]}… has {len(text)} digits")
     return int(text)
 

@@ -32,11 +32,7 @@ def visible_data(data: Any) -> Any:
     return [visible_data(value) for value in data] if isinstance(data, list | tuple) else data
 
 
-_SHOWN = 160
-"""Characters of what was read that a message shows."""
-
-
-def shortened(text: object, most: int = _SHOWN) -> str:
+def shortened(text: object, most: int = 160) -> str:
     """Return *text*, which somebody else wrote, for a message: in one line, what does not print escaped.
 
     Of more than *most* characters both ends are kept: where it begins, and what the sentence about it ends with.

@@ -279,10 +279,6 @@ def _traffic(sent: TrafficWords) -> tuple[str, bool, int]:
 # -- the environment of a run on this machine: host, Python and packages -----------------------------------------------
 
 
-GIT_LIMIT = 5.0
-"""Seconds for each question to git."""
-
-
 def environment_record(plan: Plan, run: str, **fields: Any) -> EnvironmentRecord:
     """Return the record of the environment of a run of *plan* that begins now. *fields*: all others."""
     return EnvironmentRecord(
@@ -318,7 +314,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
     """Return the output of git in *folder*; None if it failed."""
     try:
         # a repository's own settings may name a program to run: this one is not needed
-        result = children.run(["git", "-C", str(folder), "-c", "core.fsmonitor=false", *arguments], GIT_LIMIT)
+        result = children.run(["git", "-C", str(folder), "-c", "core.fsmonitor=false", *arguments], 5.0)
     except (OSError, children.TimeoutExpired):
         return None
     return result.stdout.strip() if result.returncode == 0 else None

@@ -47,12 +47,6 @@ WORKERS = "The router's workers in each trial"
 _LONGEST_TABLE = 20
 """Rows that a table may have that is seen at once."""
 
-_STYLE = Path(__file__).with_suffix(".css").read_text("utf-8")
-"""CSS of the page, beside that of every document."""
-
-_RAMP = Path(__file__).with_name("ramp.js").read_text("utf-8")
-"""JavaScript of a page with a ramp; its seconds are those that trex-loadtest-viz draws."""
-
 
 def write_report(folder: Path, execution: ExecutionSummary) -> None:
     """Write the report into *folder*. Raises TestbedError."""
@@ -67,7 +61,10 @@ def report(execution: ExecutionSummary) -> str:
         parts += _run(run, f"r{place}")
     parts.append(body(Document("", [last_section(replace(execution, page=""))])))
     html = "".join(parts)
-    return page("; ".join(run.title for run in execution.runs), html, _STYLE, _RAMP * ("data-ramp=" in html))
+    # the seconds of a ramp are those that trex-loadtest-viz draws
+    script = Path(__file__).with_name("ramp.js").read_text("utf-8") if "data-ramp=" in html else ""
+    style = Path(__file__).with_suffix(".css").read_text("utf-8")
+    return page("; ".join(run.title for run in execution.runs), html, style, script)
 
 
 def _first_to_read(run: RunSummary) -> tuple[str, bool]:

@@ -258,10 +258,6 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
 # -- the summary of runs -----------------------------------------------------------------------------------------------
 
 
-_BUSY_STEAL = 2.0
-"""Per cent of a machine's CPU time that may be withheld without a word: 20 ms of a trial of a second."""
-
-
 WITHOUT_VERDICT = "without a verdict: "
 """Begins what names the tests of a run that failed without one."""
 
@@ -393,7 +389,7 @@ def _busy_words(environment: EnvironmentRecord) -> str:
     busy = []
     if load > cpus > 0:
         busy.append(f"{load:g} programs wanted its {counted(cpus, 'CPU')} when the run began")
-    if steal is not None and steal >= _BUSY_STEAL:
+    if steal is not None and steal >= 2.0:  # 20 ms of a trial of a second
         busy.append(f"{steal:.3g} % of its CPU time was withheld (steal)")
     return f"this machine was busy, which makes trials doubtful: {', '.join(busy)}" if busy else ""
 

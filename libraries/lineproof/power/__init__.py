@@ -18,9 +18,6 @@ from ..errors import TestbedError
 from ..system.login import ENVIRONMENT, Command, Secrets, Variable, run_here
 from ..visible import shortened
 
-MOST_WATTS = 1e6
-"""A larger reading is no router's."""
-
 FIGURES = 3
 """Figures whose mean is a power."""
 
@@ -115,7 +112,7 @@ class MeterSettings(Config):
             watts = factor * float(value)
         except ValueError:
             watts = math.nan
-        if not 0 <= watts <= MOST_WATTS:
+        if not 0 <= watts <= 1e6:  # a larger reading is no router's
             raise self.error(f"reports '{value[:40]}', expected a power in W")
         return watts
 

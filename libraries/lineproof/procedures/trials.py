@@ -20,9 +20,6 @@ from ..errors import BREAKDOWN_ERRORS, in_words
 from ..evidence.document import Column
 from ..units import counted
 
-MOST_REPEATS = 3
-"""So often in a row a trial that decides nothing is repeated."""
-
 TAKEN_AT_ITS_WORD = OwnPart(trials=math.inf)
 """A generator that nobody watched: a procedure blames no router, so its loss is not doubted for that alone."""
 
@@ -146,7 +143,7 @@ class TrialSeries:
         decides: Callable[[Trial], bool],
         measure: Measure | None = None,
         doubts: Sequence[Doubt] = (),
-        repeats: int = MOST_REPEATS,
+        repeats: int = 3,
     ) -> Trial:
         """Return the first trial at *load* that *decides*, of *duration* s or longer.
 

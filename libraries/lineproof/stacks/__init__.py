@@ -30,12 +30,6 @@ from ..visible import shortened
 SECONDS, TRIED_SECONDS = 2.0, 0.5
 """Real seconds that stacks are sampled, and before without traffic, which shows if that works and how long it takes."""
 
-HERTZ = 99
-"""Samples per second and processor: not in step with timers of 100 or 1000 Hz."""
-
-EVENT = "unhalted-cycles"
-"""pmc(3): an alias that each processor has."""
-
 MOST_BYTES = 8_000_000
 """Bytes of the stacks' text; what is longer is cut."""
 
@@ -96,9 +90,11 @@ STACKS = FlameGraph()
 
 def sampled_stacks(commands: ShellCommands, seconds: float) -> SampledStacks:
     """Return the stacks of *seconds* of a router, by the first tool that is there. Never raises TestbedError."""
-    record = ("perf", "record", "-o", "-", "-a", "-g", "-F", str(HERTZ), "--", "sleep", f"{seconds:g}")
+    # 99 samples per second and processor: not in step with timers of 100 or 1000 Hz
+    record = ("perf", "record", "-o", "-", "-a", "-g", "-F", "99", "--", "sleep", f"{seconds:g}")
     script = ("perf", "script", "-i", "-", "-F", "comm,cpu,ip,sym")
-    record_by_pmcstat = ("pmcstat", "-S", EVENT, "-O", "-", "sleep", f"{seconds:g}")
+    # an alias that each processor has: pmc(3)
+    record_by_pmcstat = ("pmcstat", "-S", "unhalted-cycles", "-O", "-", "sleep", f"{seconds:g}")
     graph = ("pmcstat", "-R", "-", "-z", str(DEEPEST), "-G", "-")
     tools: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Fold]] = {
         "perf --version": (record, script, fold_perf),

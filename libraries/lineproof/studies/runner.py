@@ -33,9 +33,6 @@ from .measuring import Measured, check_router, check_row, goal_of_measurement, m
 from .results import PCIE, REPEATS, SESSIONS, UNCHECKED, grouped
 from .study import AT_LEAST, Step, check_study, placed, steps_of
 
-NOT_HERE = "not here"
-"""How the reason begins for a variant whose own testbed is not here, or cannot be opened."""
-
 
 class OtherRouter(TestbedError):
     """The router is not the one that a variant is measured on."""
@@ -126,7 +123,7 @@ class StudyRun:
 
     def _leave_out(self, variant: str, why: str) -> Measured:
         """Make each row of *variant* a gap, which is no failure; returns it."""
-        gap = Measured(None, f"{NOT_HERE}: {why}", excused=True)
+        gap = Measured(None, f"not here: {why}", excused=True)
         self.gaps = {**{(variant, row): gap for row in self.study.rows_of(variant)}, **self.gaps}
         return gap
 

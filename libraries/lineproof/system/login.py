@@ -20,9 +20,6 @@ from ..errors import TestbedError
 from ..visible import shortened
 from . import children
 
-SHORTEST_MASKED = 4
-"""Characters of a secret that is masked; a shorter one, or one of digits, would be found in too much else."""
-
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
@@ -55,7 +52,8 @@ class Secrets:
             secret = self.get(name).strip()
             # an echo of a key is read line by line
             for part in {secret, *(line.strip() for line in secret.splitlines() if not line.startswith("-----"))}:
-                if len(part) >= SHORTEST_MASKED and not part.isdecimal() and part in text:
+                # a shorter one, or one of digits, would be found in too much else
+                if len(part) >= 4 and not part.isdecimal() and part in text:
                     text = re.sub(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])", "***", text)
         return text
 

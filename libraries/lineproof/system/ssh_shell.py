@@ -39,8 +39,6 @@ QUIET = 0.1
 
 _LONGEST_PROMPT = 300
 _TAIL = 4096
-_ECHO_WITHIN = 5
-"""Lines in which the echo is looked for: a log may write before it."""
 
 _REMEDY = "if that is a question, let 'prompt' match it, too, and give its answer as the next command"
 
@@ -292,7 +290,7 @@ def without_echo(text: str, command: str, prompt: re.Pattern[str]) -> str:
     A line that only ends with the command is an answer to it: ``% Unknown command: show x``.
     """
     lines = text.split("\n")
-    for at, line in enumerate(lines[:_ECHO_WITHIN]):
+    for at, line in enumerate(lines[:5]):  # a log may write before the echo
         before = line.strip().removesuffix(command.strip()).rstrip()
         if line.strip().endswith(command.strip()) and (not before or prompt.fullmatch(before)):
             return "\n".join(lines[at + 1 :])

@@ -114,12 +114,9 @@ class LabPlace:
         self._holder.close()
 
 
-DEFAULT_PORT = 20408
-"""TCP port of a labgrid coordinator."""
-
-
 def _with_port(address: str) -> str:
-    return address if re.search(r":[0-9]+$", address) else f"{address}:{DEFAULT_PORT}"
+    # 20408 is the port of labgrid's coordinator
+    return address if re.search(r":[0-9]+$", address) else f"{address}:20408"
 
 
 _TagValue = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]

@@ -27,9 +27,6 @@ POLL = 0.5
 CALL_LIMIT = 10.0
 """Seconds for a coordinator to answer, and to take a place back."""
 
-KILLED_GRACE = 3.0
-"""Seconds after a run was killed until its place is given back: what it has started ends meanwhile."""
-
 _FAILURES = (grpc.aio.AioRpcError, ServerError, TimeoutError)
 
 
@@ -171,7 +168,7 @@ async def _main(address: str, filters: Mapping[str, str]) -> None:
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
     if os.getppid() != run:
-        await asyncio.sleep(KILLED_GRACE)
+        await asyncio.sleep(3.0)  # the run was killed: what it has started ends meanwhile
     await holder.release()
 
 

@@ -164,8 +164,6 @@ _DEVICES = (
     "grep -rsHE '^(DRIVER|PCI_CLASS|PCI_ID|INTERFACE)=' /sys/devices --include=uevent --exclude-dir=system"
     " --exclude-dir=virtual"
 )
-_MOST_CARDS = 64
-"""Functions whose details are read: a card with virtual functions may have hundreds."""
 
 
 def read_host(shell: Shell) -> RouterFacts:
@@ -186,7 +184,8 @@ def read_host(shell: Shell) -> RouterFacts:
     # class 02: network controllers (PCI Code and ID Assignment, 1.3)
     is_card = {name: re.fullmatch(r"2[0-9A-F]{4}", device.get("PCI_CLASS", "")) for name, device in devices.items()}
     nics = list[NicFacts]()
-    for address in [name for name in sorted(devices) if is_card[name]][:_MOST_CARDS]:
+    # a card with virtual functions may have hundreds
+    for address in [name for name in sorted(devices) if is_card[name]][:64]:
         card = devices[address]
         link = answers.facts(facts_of("linux", "link", folder=card["folder"]))
         information = "\n".join(answers.ask(*(f"ethtool -i {name}" for name in card["INTERFACE"].split())).values())
@@ -299,9 +298,6 @@ def start_simulated(
     )
 
 
-IN_USE = ".in-use"
-"""Ending of the locks' names in the runtime folder."""
-
 POLL = 0.2
 """Seconds between two tries."""
 
@@ -352,7 +348,7 @@ class HeldTestbed:
         """Lock all or nothing; returns who has one of them, "" if nobody."""
         with ExitStack() as locks:
             for name in names:
-                path = runtime_folder() / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{IN_USE}"
+                path = runtime_folder() / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.in-use"
                 try:
                     file = locks.enter_context(path.open("ab"))
                 except OSError as error:

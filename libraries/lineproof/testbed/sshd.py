@@ -24,9 +24,6 @@ HOST = "127.0.0.1"
 PID_FILE = "pid"
 """The file that sshd writes once it listens. A connection without a login is one that OpenSSH ≥ 9.8 punishes."""
 
-PRIVILEGE_SEPARATION = "/run/sshd"
-"""The folder that sshd needs on Debian and its derivatives; a machine that never ran sshd lacks it."""
-
 
 def start(belongings: Belongings, namespace: str, name: str = "ssh") -> Login:
     """Start a server with sessions in *namespace* and files in the folder *name*. Raises TestbedError."""
@@ -53,7 +50,8 @@ def prepare(folder: Path, namespace: str) -> tuple[tuple[str, ...], Login]:
     enter = f"exec {shlex.join(inside(namespace))} /bin/sh"
     session = f'#!/bin/sh\nif [ -n "$SSH_ORIGINAL_COMMAND" ]; then\n  {enter} -c "$SSH_ORIGINAL_COMMAND"\nfi\n{enter}\n'
     write_whole(folder / "session", session, ELSEWHERE, 0o700)
-    Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
+    # sshd needs it on Debian and its derivatives; a machine that never ran sshd lacks it
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     config = folder / "sshd_config"
     write_whole(config, configuration(folder, port, user, _is_locked(user)), ELSEWHERE, 0o600)
     return (server, "-D", "-e", "-f", str(config)), Login(

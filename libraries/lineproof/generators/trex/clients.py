@@ -168,9 +168,6 @@ def misfit(server: ServerFacts, folder: Path | None, refusal: str) -> str:
     )
 
 
-COPY_LIMIT = 120.0
-"""Seconds for the whole copy (v3.08 has about 300 files, 4 MB)."""
-
 PACKAGES = "trex trex_stl_lib"
 UNNEEDED = "__pycache__ cmds_server console examples pybird pybird_server scapy_server unit_tests wireless"
 """Folders of the client that a stateless session does not need."""
@@ -195,7 +192,8 @@ def fetch_client(login: Login, home: str, server: ServerFacts) -> Path:
     places = [home] if home else [f"/opt/trex/{version}", "/opt/trex"]
     try:
         with closing(Connection(login, "the TRex server's host").open()) as connection:
-            data, errors, _ = connection.run(shlex.join(["sh", "-c", _PRINT_CLIENT, "sh", *places]), COPY_LIMIT)
+            # v3.08 has about 300 files, 4 MB
+            data, errors, _ = connection.run(shlex.join(["sh", "-c", _PRINT_CLIENT, "sh", *places]), 120.0)
     except (OSError, EOFError, paramiko.SSHException) as error:
         reason = str(error) or type(error).__name__
         raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error

@@ -18,9 +18,6 @@ from ...files import read_file
 from ...system import children
 from .clients import FROM_SERVER, HOME_VARIABLE, PYPI, home_client, latest_copy, named_client
 
-LARGEST_PROFILE = 2 << 20
-"""Bytes of a profile in TRex's format."""
-
 _NEEDS_NEWER_CLIENT = re.compile(
     r"cannot import name|unexpected keyword argument|is not defined|has no attribute|No module named 'trex|invalid type"
     r"|'rate' must contain"
@@ -47,7 +44,7 @@ class TrexProfileLoader:
     def __call__(self, path: Path, entry: TrexFile) -> TrexProfile:
         """Return the streams of *path* with *entry*'s tunables. Raises ConfigError; TestbedError without a library."""
         path = Path(os.path.normpath(path.absolute()))
-        content = read_file(path, LARGEST_PROFILE)
+        content = read_file(path, 2 << 20)
         digest = hashlib.sha256(content).hexdigest()
         if path.suffix != ".py" and not isinstance(parse_yaml(content.decode(errors="replace"), path)[0], list):
             raise ConfigError("is no list of streams", path, 1)
