@@ -80,11 +80,7 @@ def test_a_call_that_takes_too_long_is_named():
 
 def test_an_interrupt_does_not_leave_a_lock_held():
     """An exception from a signal handler reaches the waiting main thread, not the code that holds a lock."""
-    event, stop = threading.Event(), threading.Event()
-
-    def busy() -> None:
-        while not stop.is_set():
-            event.wait(0)
+    event = threading.Event()
 
     def interrupt(*_: object) -> None:
         raise Interrupted("stop")
@@ -92,11 +88,18 @@ def test_an_interrupt_does_not_leave_a_lock_held():
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(20):
+            stop = threading.Event()
+
+            def busy(stop: threading.Event = stop) -> None:
+                while not stop.is_set():
+                    event.wait(0)
+
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             with pytest.raises(Interrupted):
                 run_in_worker_thread(busy, 20, "waiting")
             assert run_in_worker_thread(lambda: event.set() is None, 20, "setting")
             event.clear()
+            stop.set()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
