@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from unittest import mock
 from unittest.mock import MagicMock
 
 import pytest
@@ -18,6 +20,7 @@ from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.errors import ConfigError, TestbedError
 from lineproof.platforms import Software, read_platform
 from lineproof.project import Project
+from lineproof.session.plan import Plan
 from lineproof.session.session import Session
 from lineproof.studies import runner
 from lineproof.studies.measuring import check_router
@@ -103,12 +106,17 @@ def test_one_broken_study_hides_no_other(
 SIMULATED = sorted(path.stem for path in (ROOT / "variables" / "studies").glob("freebsd_*.yaml"))
 
 
-@pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
-def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(name: str) -> None:
+@pytest.fixture(scope="module", params=[*SIMULATED, "gowin_n305", "netgate6100"])
+def shipped(request: pytest.FixtureRequest) -> StudyRun:
+    """Provide each study that comes with Lineproof. Files that several variants need are read once."""
+    with mock.patch.object(Plan, "read", cache(Plan.read)):
+        return StudyRun(PROJECT, request.param, "simulated", "standard")
+
+
+def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(shipped: StudyRun) -> None:
     """Also where others have the same commands, as with another number of flows."""
-    run = StudyRun(Project(ROOT), name, "simulated", "standard")
-    for variant, plan in run.plans.items():
-        own = run.study.variants[variant]
+    for variant, plan in shipped.plans.items():
+        own = shipped.study.variants[variant]
         known = [setup.configured for setup in plan.setups if setup.commands == own.commands]
         assert all(configured == own.configured for configured in known) and (known or not own.configured), variant
 
@@ -144,12 +152,10 @@ def said_of(run: StudyRun, variant: str, facts: RouterFacts, answers: Mapping[st
     return differs
 
 
-@pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
-def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(name: str) -> None:
-    run = StudyRun(Project(ROOT), name, "simulated", "standard")
-    for variant in run.plans:
-        facts, answers = router_of(run, variant)
-        assert said_of(run, variant, facts, answers) == []
+def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(shipped: StudyRun) -> None:
+    for variant in shipped.plans:
+        facts, answers = router_of(shipped, variant)
+        assert said_of(shipped, variant, facts, answers) == []
         others = [
             replace(facts, other={**facts.other, name: other}) for name in facts.other for other in ("another", "")
         ]
@@ -157,9 +163,9 @@ def test_a_router_that_differs_in_any_fact_of_its_variant_is_not_measured(name: 
         others += [replace(facts, workers=facts.workers + 1)] if facts.workers else []
         if facts.nics[0].rx_queues:
             others.append(replace(facts, nics=(replace(facts.nics[0], rx_queues=facts.nics[0].rx_queues + 1),)))
-        assert len(others) >= 3 and all(len(said_of(run, variant, other, answers)) == 1 for other in others)
+        assert len(others) >= 3 and all(len(said_of(shipped, variant, other, answers)) == 1 for other in others)
         for line in answers:
-            (said,) = said_of(run, variant, facts, {**answers, line: "command not found"})
+            (said,) = said_of(shipped, variant, facts, {**answers, line: "command not found"})
             assert said.startswith(f"'{line}' has no ") and "command not found" in said
 
 
