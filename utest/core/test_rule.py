@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -272,7 +272,7 @@ SOME = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
-MANY = settings(SOME, max_examples=300 * TIMES)
+MANY = settings(SOME, max_examples=100 * TIMES)
 
 PLACES = st.sets(st.integers(0, 12), min_size=1)
 
@@ -312,6 +312,12 @@ def worse(made: Made, index: int, how: str, frames: int) -> Made:
     return replace(made, ways=tuple(ways))
 
 
+def less_certain(made: Made, down: float, up: float) -> Made:
+    """Return the same trial with so many seconds more between the ends of its time, and a meter that knows less."""
+    seconds = (made.seconds[0] - down, made.seconds[1] + up)
+    return replace(made, seconds=seconds, watts_error=made.watts_error + 10 * (down + up))
+
+
 HOW = (
     *("fewer forwarded", "more queued", "more late", "all later", "more probes lost", "more copies"),
     *("more out of order", "more foreign", "recovers later", "more power", "more cycles"),
@@ -321,19 +327,31 @@ HOW = (
 @pytest.mark.parametrize("name", NAMES)
 @SOME
 @given(data=st.data())
-def test_a_worse_trial_never_improves_the_verdict(name: str, data: st.DataObject) -> None:
-    promise, run = data.draw(promises(name)), data.draw(runs())
-    # where all frames are later, their delay varies no more
-    ways = [how for how in HOW if name != "pdv" or how != "all later"]
-    how, frames = data.draw(st.sampled_from(ways)), data.draw(st.sampled_from([1, 100, 2000, FRAMES]))
-    index, places = data.draw(st.integers(0, len(run[0].ways) - 1)), data.draw(PLACES)
-    changed = [worse(made, index, how, frames) if place in places else made for place, made in enumerate(run)]
-    after, before = ruling_of(promise, changed), ruling_of(promise, run)
+def test_what_changes_in_trials_moves_the_verdict_only_as_it_may(name: str, data: st.DataObject) -> None:
+    promise, run, places = data.draw(promises(name)), data.draw(runs()), data.draw(PLACES)
+    before = ruling_of(promise, run)
+    towards_inconclusive = (before, Ruling.INCONCLUSIVE)
+
+    def after(change: Callable[[Made], Made]) -> Ruling:
+        return ruling_of(promise, [change(made) if place in places else made for place, made in enumerate(run)])
+
+    # a router that did worse never improves it; where all frames are later, their delay varies no more
+    how = data.draw(st.sampled_from([how for how in HOW if name != "pdv" or how != "all later"]))
+    frames, index = data.draw(st.sampled_from([1, 100, 2000, FRAMES])), data.draw(st.integers(0, len(run[0].ways) - 1))
+    ruling = after(lambda made: worse(made, index, how, frames))
     if how == "more copies" and name in ("latency", "pdv"):
         # the late frames may be those copies, and the first of each decides its delay (RFC 7679 3.5)
-        assert after in (before, Ruling.INCONCLUSIVE)
+        assert ruling in towards_inconclusive
     else:
-        assert RANK[after] <= RANK[before], how
+        assert RANK[ruling] <= RANK[before], how
+    # a problem of the testbed, or an uncertain clock or meter, speaks for nobody
+    problem = data.draw(problems(len(run[0].ways)))
+    assert after(lambda made: replace(made, problems=(*made.problems, problem))) in towards_inconclusive
+    down, up = data.draw(st.sampled_from([(0.001, 0.0), (0.0, 0.004), (0.02, 0.02)]))
+    assert after(lambda made: less_certain(made, down, up)) in towards_inconclusive
+    # directions and names of ports may be exchanged
+    order = tuple(reversed(range(len(run[0].ways))))
+    assert ruling_of(promise, [replace(made, order=order) for made in run]) is before
 
 
 @pytest.mark.parametrize("own", [LOSSY, UNWATCHED])
@@ -356,46 +374,6 @@ def test_probe_frames_are_judged_alike_whatever_load_they_are_a_sample_of(words:
         return promise.figures([with_doubts(trial, promise.conditions, promise.quantity.doubts)])
 
     assert figures(1) == figures(10)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@SOME
-@given(data=st.data())
-def test_a_problem_moves_a_verdict_only_towards_inconclusive(name: str, data: st.DataObject) -> None:
-    promise, run, places = data.draw(promises(name)), data.draw(runs()), data.draw(PLACES)
-    more = data.draw(problems(len(run[0].ways)))
-    changed = [
-        replace(made, problems=(*made.problems, more)) if place in places else made for place, made in enumerate(run)
-    ]
-    assert ruling_of(promise, changed) in (ruling_of(promise, run), Ruling.INCONCLUSIVE)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@SOME
-@given(data=st.data())
-def test_an_uncertain_clock_or_meter_moves_a_verdict_only_towards_inconclusive(name: str, data: st.DataObject) -> None:
-    promise, run, places = data.draw(promises(name)), data.draw(runs()), data.draw(PLACES)
-    down, up = data.draw(st.sampled_from([(0.001, 0.0), (0.0, 0.004), (0.02, 0.02)]))
-    changed = [
-        replace(
-            made,
-            seconds=(made.seconds[0] - down, made.seconds[1] + up),
-            watts_error=made.watts_error + 10 * (down + up),
-        )
-        if place in places
-        else made
-        for place, made in enumerate(run)
-    ]
-    assert ruling_of(promise, changed) in (ruling_of(promise, run), Ruling.INCONCLUSIVE)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@SOME
-@given(data=st.data())
-def test_directions_and_names_of_ports_may_be_exchanged(name: str, data: st.DataObject) -> None:
-    promise, run = data.draw(promises(name)), data.draw(runs())
-    order = tuple(data.draw(st.permutations(range(len(run[0].ways)))))
-    assert ruling_of(promise, [replace(made, order=order) for made in run]) is ruling_of(promise, run)
 
 
 INTERVALS = st.tuples(st.sampled_from([0.0, 0.0, 1.0, 2.0]), st.sampled_from([0.0, 0.0, 0.0, 2.0])).map(
@@ -452,7 +430,7 @@ def ruling_over(promise: Promise, *runs: Sequence[Trial]) -> Ruling | None:
     return ruling
 
 
-def share_of(ruling: Ruling, missing: float, promise: Promise, most: int, stop: float, tries: int = 400) -> float:
+def share_of(ruling: Ruling, missing: float, promise: Promise, most: int, stop: float, tries: int = 200) -> float:
     """Return how often runs one after the other come to *ruling*, where this share of the trials misses the limit.
 
     *most*: runs; *stop*: how often somebody interrupts one after a trial.
@@ -479,7 +457,7 @@ RUNS = [(promise_of(budget=12), 6, 0.0), (promise_of(budget=12), 6, 0.1), (promi
 def test_the_risk_of_a_wrong_verdict_holds_over_all_runs(promise: Promise, most: int, stop: float) -> None:
     goal = promise.goal
     assert goal.bad_share is not None and goal.good_share is not None
-    sigma = (goal.risk * (1 - goal.risk) / 400) ** 0.5
+    sigma = (goal.risk * (1 - goal.risk) / 200) ** 0.5
     assert share_of(Ruling.PASS, goal.bad_share, promise, most, stop) < goal.risk + 2 * sigma
     assert share_of(Ruling.FAIL, goal.good_share, promise, most, stop) < goal.risk + 2 * sigma
 

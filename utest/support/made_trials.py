@@ -159,7 +159,8 @@ Pick = Callable[[Sequence[Any]], Any]
 
 def picked(make: Callable[..., Any], *arguments: object) -> st.SearchStrategy[Any]:
     """Return the values that *make* comes to where Hypothesis picks: its first argument is a Pick."""
-    return st.composite(lambda draw: make(lambda values: draw(st.sampled_from(values)), *arguments))()
+    # Hypothesis keeps strategies for integers, and makes those of values anew
+    return st.composite(lambda draw: make(lambda values: values[draw(st.integers(0, len(values) - 1))], *arguments))()
 
 
 def promise_of(pick: Pick, name: str) -> Promise:
