@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NoReturn
 from unittest import mock
@@ -48,6 +49,17 @@ def pytest_configure(config: pytest.Config) -> None:
     # started with nohup or as a job of a script, this process ignores Ctrl-C, and its children would too
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Import the tests without a search for garbage: what they import stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def is_slow(item: pytest.Item) -> bool:
