@@ -23,7 +23,7 @@ from support.two_hosts import no_namespaces
 SLOW = ("slow", "netns")
 """Markers of tests that ``--quick`` leaves out."""
 
-FEW, EXAMPLES = 25, 100
+FEW, EXAMPLES = 25, 50
 """Made-up inputs of a test that asks for no number itself: with ``--quick``, and without."""
 
 REFUSED = (
