@@ -57,25 +57,6 @@ def test_groups_of_a_direction_add_up_to_its_probe_frames() -> None:
     assert LatencyCount.of_groups([large]) is large
 
 
-CHANGES = st.lists(st.tuples(st.sampled_from([None, 1000, 200_000]), st.integers(0, 99)), min_size=1, max_size=30)
-
-
-@given(st.lists(st.integers(0, 1000), min_size=100, max_size=100), CHANGES, st.sampled_from(["p50", "p99", "max"]))
-def test_lost_and_later_frames_never_look_earlier(
-    samples: list[int], changes: list[tuple[int | None, int]], name: str
-) -> None:
-    after: list[int | None] = list(samples)
-    for more, place in changes:
-        was = after[place]
-        after[place] = None if was is None or more is None else min(2000, was + more)
-    spreads = (
-        LatencyCount(0, 1, 100, sum(rows.values()), 0.0, 0.0, histogram=rows, resolution=FINE).spread(math.inf)
-        for rows in (Counter(samples), Counter(usec for usec in after if usec is not None))
-    )
-    first, second = (spread.bounds(Statistic(name)) for spread in spreads if spread)
-    assert second.low >= first.low and second.high >= first.high
-
-
 def test_ranks_bound_a_percentile_as_seldom_wrong_as_asked() -> None:
     low, high = ranks(1000, 0.99, 0.05, 0.05)
     assert at_most(low - 1, 1000, 0.99) <= 0.05 < at_most(low, 1000, 0.99)
