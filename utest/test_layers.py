@@ -79,6 +79,7 @@ def arrows(package: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("package", [PRODUCT, BENCH])
 def test_every_room_has_a_floor_and_imports_go_down(package: str) -> None:
     floor = floors(package)
+    assert len(set(floor.values())) <= 8
     assert set(floor) == {room(name) for name in FILES if name.startswith(f"{package}.")} - {"__main__"}
     # modules of the ground floor may know each other; no cycle among them is a test of its own
     wrong = [

@@ -14,7 +14,7 @@ from lineproof.core.ledger import Ledger, ledger_without_router, lost_at_router,
 from lineproof.core.telemetry import Cause, InterfaceCounters, Role, Stage, Telemetry, risen
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
 from lineproof.core.verdict import where_lost
-from lineproof.evidence.document import Table
+from lineproof.documents.document import Table
 from lineproof.evidence.forms import ledgers_document
 from lineproof.session.judging import MAX_LEDGERS, Bookkeeper
 from support.made_testbeds import promised

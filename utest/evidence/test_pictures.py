@@ -16,8 +16,8 @@ from lineproof.core.bounds import Bounds
 from lineproof.core.quantity import Quantity
 from lineproof.core.registry import quantities
 from lineproof.core.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
-from lineproof.evidence import chart
-from lineproof.evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear
+from lineproof.documents import chart
+from lineproof.documents.chart import AREAS, SIGNS, Chart, Part, columns, linear
 from lineproof.evidence.pictures import plot_name, sentence_plot
 from support.evidence_builders import SECOND, requirement_record, words
 from support.made_trials import SENTENCES, Made, Way

@@ -30,8 +30,8 @@ from lineproof.core.rule import Ruling
 from lineproof.core.sentence import parse
 from lineproof.core.telemetry import Telemetry
 from lineproof.core.trial import Fault, Load, Outcome, Tolerance, Trial
+from lineproof.documents.document import as_text
 from lineproof.errors import ConfigError, LineproofError, SentenceError, TestbedError
-from lineproof.evidence.document import as_text
 from lineproof.evidence.gate import ComparisonRule, gate
 from lineproof.evidence.inputs import REMOVED, read_kept_plan, without_secrets
 from lineproof.evidence.recorder import Recorder, code_identity

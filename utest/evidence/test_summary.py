@@ -24,7 +24,7 @@ from lineproof.core.ledger import DirectionAccount, Drop, Ledger
 from lineproof.core.telemetry import Stage
 from lineproof.core.trial import DirectionCount, Fault, Problem, Trial
 from lineproof.core.under_load import QueueLoad, UnderLoad, Why
-from lineproof.evidence.document import (
+from lineproof.documents.document import (
     Cell,
     Code,
     Column,

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from golden.runs import scratch
-from lineproof.evidence.document import as_csv
+from lineproof.documents.document import as_csv
 from lineproof.studies.forms import document
 from lineproof.studies.results import read_results
 from support.command_line import PROGRAM, environment

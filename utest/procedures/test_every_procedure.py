@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from lineproof.core.trial import Fault, Problem
+from lineproof.documents.document import Document, Section, as_markdown, as_page, as_text
 from lineproof.errors import SentenceError
-from lineproof.evidence.document import Document, Section, as_markdown, as_page, as_text
 from lineproof.evidence.records import CharacterisationRecord
 from lineproof.evidence.run import read_run
 from lineproof.procedures.procedure import Procedure, ProcedureRun, json_data, procedures

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from lineproof.evidence.document import as_csv, as_text
+from lineproof.documents.document import as_csv, as_text
 from lineproof.evidence.records import MeasurementRecord
 from lineproof.project import Project
 from lineproof.studies import results

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..documents.document import Code, Document, Section, as_json, as_markdown, as_text
 from ..errors import ConfigError, LineproofError
-from ..evidence.document import Code, Document, Section, as_json, as_markdown, as_text
 from ..evidence.run import RecordedRun, find_one_run, find_runs
 from ..evidence.run_files import REQUIREMENTS
 from ..project import Project

@@ -15,8 +15,8 @@ from typing import Any
 from ..config import load_config
 from ..core.goal import Goal, read_goal
 from ..core.rule import Ruling
+from ..documents.document import Cell, Column, Document, Facts, Folded, Items, Part, Section, Table, verdict_cell
 from ..errors import ConfigError
-from ..evidence.document import Cell, Column, Document, Facts, Folded, Items, Part, Section, Table, verdict_cell
 from ..evidence.recorder import code_identity
 from ..evidence.records import code_text
 from ..evidence.rejudge import SAME, AnotherVerdict, AskedSentence, RejudgedRun, judge_another_sla, rejudge

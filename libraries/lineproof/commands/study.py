@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..documents.document import Document, Facts, Section, as_csv, as_markdown, as_text
 from ..errors import ConfigError
-from ..evidence.document import Document, Facts, Section, as_csv, as_markdown, as_text
 from ..evidence.run_files import STUDY_PAGE
 from ..project import Project, listed
 from ..studies.study import Study, load_study, steps_of

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from ..documents.document import as_csv, as_markdown, as_text
 from ..errors import ConfigError
-from ..evidence.document import as_csv, as_markdown, as_text
 from ..evidence.rejudge import confirmed
 from ..evidence.report import report, write_report
 from ..evidence.run import RecordedRun, read_run

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..documents.document import Code, Document, Items, Section
 from ..errors import ConfigError
-from ..evidence.document import Code, Document, Items, Section
 from ..evidence.run_files import ENVIRONMENT_FILE, Integrity
 from ..evidence.signoff.signature import Signed, read_public_key, verify
 from ..units import counted

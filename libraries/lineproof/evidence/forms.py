@@ -14,8 +14,8 @@ from ..core.telemetry import Stage
 from ..core.trial import DirectionCount, Fault, Trial
 from ..core.under_load import UnderLoad
 from ..core.verdict import where_lost
+from ..documents.document import Cell, Column, Document, Facts, Folded, Mark, Note, Part, Row, Section, Table
 from ..units import Rate, counted, si
-from .document import Cell, Column, Document, Facts, Folded, Mark, Note, Part, Row, Section, Table
 from .records import RequirementRecord
 
 # -- trials ------------------------------------------------------------------------------------------------------------

@@ -18,10 +18,10 @@ from xml.etree import ElementTree
 from ..core.goal import Goal
 from ..core.rule import Ruling
 from ..core.units import Unit
+from ..documents.document import Cell, Column, Document, Facts, Folded, Items, Mark, Note, Part, Section, verdict_cell
 from ..stats import compare, confidence_text, holm_levels
 from ..units import counted
 from ..visible import one_line, visible
-from .document import Cell, Column, Document, Facts, Folded, Items, Mark, Note, Part, Section, verdict_cell
 from .records import MarginRecord, code_text
 from .resume import differences, identity
 from .run import RecordedRun

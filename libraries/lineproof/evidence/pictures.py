@@ -18,9 +18,9 @@ from ..core.quantity import Requirement
 from ..core.trial import Fault, Trial
 from ..core.under_load import BUSY_SHARE, FRAMES_TAKEN
 from ..core.units import RATE_UNITS
+from ..documents import chart
+from ..documents.chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled, valued
 from ..units import line_rate_pps, si
-from . import chart
-from .chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled, valued
 from .records import RequirementRecord
 
 

@@ -35,13 +35,13 @@ from ..core.trial import Load, Problem, Tolerance, Trial
 from ..core.under_load import Why
 from ..core.units import Unit
 from ..core.verdict import Try
+from ..documents.document import Note, Table
 from ..errors import SentenceError
 from ..generators.base import GeneratorPort
 from ..json_text import parse_json
 from ..session.judging import Reading
 from ..units import apart
 from ..visible import shortened
-from .document import Note, Table
 
 Id = Annotated[str, Field(min_length=1)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

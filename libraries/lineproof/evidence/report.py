@@ -19,11 +19,25 @@ from ..core.phrases import percent
 from ..core.rule import Ruling
 from ..core.trial import Trial, loss_ratio
 from ..core.verdict import where_lost, widened_by
+from ..documents.chart import SvgPicture, svg_image
+from ..documents.document import (
+    Cell,
+    Column,
+    Document,
+    Figure,
+    Folded,
+    Items,
+    Note,
+    PageCell,
+    Part,
+    Section,
+    Table,
+    body,
+    page,
+)
 from ..files import write_whole
 from ..units import counted, si
 from ..visible import one_line, shortened
-from .chart import SvgPicture, svg_image
-from .document import Cell, Column, Document, Figure, Folded, Items, Note, PageCell, Part, Section, Table, body, page
 from .forms import ledgers_document, trials_document, under_load_document
 from .pictures import by_load, sentence_plot, workers_plot
 from .records import CharacterisationRecord, RequirementRecord

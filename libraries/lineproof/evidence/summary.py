@@ -27,11 +27,11 @@ from ..core.rule import Ruling
 from ..core.trial import Trial, loss_ratio
 from ..core.units import RATE_UNITS
 from ..core.verdict import weighing_trials
+from ..documents.document import Cell, Code, Column, Document, Facts, Note, Part, Section, Table, verdict_cell
 from ..errors import LineproofError, in_words
 from ..session.judging import REMEDY
 from ..stats import Interval, mean_interval
 from ..units import counted, range_text
-from .document import Cell, Code, Column, Document, Facts, Note, Part, Section, Table, verdict_cell
 from .records import CharacterisationRecord, EnvironmentRecord, MarginRecord, RequirementRecord
 from .run import RecordedRun, execution_of, read_run
 from .run_files import PAGE, REQUIREMENTS, RESULTS, STUDY_PAGE

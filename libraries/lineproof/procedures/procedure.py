@@ -22,8 +22,8 @@ from ..core.registry import PROCEDURES, extensions
 from ..core.sentence import parse_traffic
 from ..core.trial import Fault, Load, Measure, Trial, read_trial
 from ..core.verdict import Deviation
+from ..documents.document import Note, Table
 from ..errors import ConfigError, TestbedError
-from ..evidence.document import Note, Table
 from ..generators.base import Method, Probe
 from ..session.router_watch import RouterRestarted
 from ..session.session import Session

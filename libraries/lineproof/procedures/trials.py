@@ -16,8 +16,8 @@ from ..core.bounds import Bounds
 from ..core.doubts import OF_FRAMES, Conditions, Doubt, OwnPart, queues, sent_less, sent_more, with_doubts
 from ..core.trial import Fault, Load, Measure, Tolerance, Trial, read_trial
 from ..core.verdict import Deviation
+from ..documents.document import Column
 from ..errors import BREAKDOWN_ERRORS, in_words
-from ..evidence.document import Column
 from ..units import counted
 
 TAKEN_AT_ITS_WORD = OwnPart(trials=math.inf)

@@ -20,10 +20,10 @@ from ..core.rule import Ruling
 from ..core.step_down import StepDown
 from ..core.trial import Fault
 from ..core.verdict import Try, Verdict
+from ..documents.chart import svg_image
+from ..documents.document import as_html, as_page
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LineproofError, SlaFailure, in_words
 from ..evidence import allure
-from ..evidence.chart import svg_image
-from ..evidence.document import as_html, as_page
 from ..evidence.forms import ledgers_document, trials_document
 from ..evidence.pictures import plot_name, sentence_plot
 from ..evidence.recorder import Recorder, environment_record

@@ -21,10 +21,10 @@ from ..core.quantity import TrafficWords
 from ..core.rule import Ruling
 from ..core.trial import EXAMINED, Trial
 from ..core.verdict import NOT_LOOKED_AT, Verdict
+from ..documents.chart import svg_image
+from ..documents.document import Document, Note, Section, as_text
 from ..errors import Inconclusive, SentenceError, TestbedError, in_words
 from ..evidence import allure
-from ..evidence.chart import svg_image
-from ..evidence.document import Document, Note, Section, as_text
 from ..evidence.records import CharacterisationRecord
 from ..procedures.procedure import Procedure, ProcedureRun, json_data, procedures
 from ..procedures.search.margin import margin, margin_of_forwarding

@@ -16,9 +16,9 @@ from ..core.rule import Ruling
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
 from ..core.verdict import Verdict
+from ..documents.chart import svg_image
+from ..documents.document import as_html
 from ..errors import LineproofError, TestbedError
-from ..evidence.chart import svg_image
-from ..evidence.document import as_html
 from ..evidence.forms import machine_document, under_load_document
 from ..session.explaining import explained, read_under_load, samples
 from ..system.ssh import Connection

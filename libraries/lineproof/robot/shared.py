@@ -29,9 +29,9 @@ from ..core.quantity import Requirement
 from ..core.rule import Ruling
 from ..core.trial import Trial
 from ..core.verdict import Verdict
+from ..documents.document import Document, Facts, Note, Part, Table, as_html, as_page, as_text
 from ..errors import BREAKDOWN_ERRORS, ConfigError, Inconclusive, in_words
 from ..evidence import allure
-from ..evidence.document import Document, Facts, Note, Part, Table, as_html, as_page, as_text
 from ..evidence.forms import known_facts
 from ..evidence.recorder import Recorder
 from ..evidence.records import RequirementRecord

@@ -19,8 +19,8 @@ from robot.libraries.Remote import Remote
 
 from ..ceilings import FOLDER
 from ..core.quantity import Requirement
+from ..documents.document import as_html
 from ..errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
-from ..evidence.document import as_html
 from ..evidence.forms import machine_document
 from ..platforms import named_file
 from ..session.plan import Plan

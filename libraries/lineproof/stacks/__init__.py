@@ -17,9 +17,9 @@ from itertools import groupby
 
 from ..core.trial import Load
 from ..core.under_load import UnderLoad
+from ..documents.chart import SIMULATED_COLOUR, TEXT_COLOUR, SvgPicture, fitted
+from ..documents.document import SIMULATED
 from ..errors import TestbedError
-from ..evidence.chart import SIMULATED_COLOUR, TEXT_COLOUR, SvgPicture, fitted
-from ..evidence.document import SIMULATED
 from ..session.explaining import SampledLoad, Sampler, read_meanwhile, timed
 from ..session.session import Session
 from ..system.command_line import ShellCommands

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..core.bounds import Bounds
-from ..evidence import chart
-from ..evidence.chart import AREAS, SIGNS, Chart, Part, Sign, columns, linear
-from ..evidence.document import Cell, Column, Document, Facts, Figure, Items, Mark, Note, Section, Table, as_page
+from ..documents import chart
+from ..documents.chart import AREAS, SIGNS, Chart, Part, Sign, columns, linear
+from ..documents.document import Cell, Column, Document, Facts, Figure, Items, Mark, Note, Section, Table, as_page
 from ..evidence.run_files import STUDY_PAGE, partial
 from ..files import write_whole
 from ..units import Layer, counted, figure, line_rate_pps

@@ -20,12 +20,24 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from ...core.units import Unit, Value
+from ...documents.document import (
+    SIMULATED,
+    Cell,
+    Column,
+    Document,
+    Items,
+    Note,
+    Part,
+    Row,
+    Section,
+    Table,
+    verdict_cell,
+)
 from ...errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words
 from ...files import check_writable, is_folder
 from ...stats import FALSE_ALARMS, LEAST_SEGMENT, Comparison, change_points
 from ...units import counted, moment
 from ...visible import shortened, visible
-from ..document import SIMULATED, Cell, Column, Document, Items, Note, Part, Row, Section, Table, verdict_cell
 from ..rejudge import confirmed
 from ..run import RecordedRun, execution_of, find_runs, recorded_run
 from ..run_files import REQUIREMENTS, Integrity, check_integrity

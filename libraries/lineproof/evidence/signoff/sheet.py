@@ -16,12 +16,12 @@ from pydantic import StringConstraints
 from ...config import Config, matching, read_yaml, validate_config
 from ...core.goal import Goal
 from ...core.verdict import odds_text
+from ...documents.document import Code, Document, Facts, Figure, Items, Note, Part, Section, Table, as_page
 from ...errors import ConfigError, TestbedError
 from ...files import read_file
 from ...system.children import remedy
 from ...units import counted, moment, si
 from ...visible import shortened
-from ..document import Code, Document, Facts, Figure, Items, Note, Part, Section, Table, as_page
 from ..forms import known_facts
 from ..pictures import sentence_plot
 from ..records import EnvironmentRecord, RequirementRecord

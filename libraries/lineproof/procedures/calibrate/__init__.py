@@ -20,8 +20,8 @@ from ...core.doubts import USABLE_SHARE
 from ...core.goal import Goal
 from ...core.traffic.profiles import Profile, Traffic
 from ...core.trial import Fault, Load, Trial
+from ...documents.document import Code, Document, Items, Note, Part, Section, as_text
 from ...errors import LineproofError, TestbedError
-from ...evidence.document import Code, Document, Items, Note, Part, Section, as_text
 from ...files import check_writable
 from ...generators.base import Probe
 from ...session.came_back import BYPASS_REMEDY, check_router_bypassed

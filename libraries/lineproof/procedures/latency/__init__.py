@@ -16,9 +16,9 @@ from ...core.latency import Statistic
 from ...core.phrases import between
 from ...core.trial import Load, Trial
 from ...core.verdict import Deviation
+from ...documents.chart import SIGNS, Chart, columns, linear
+from ...documents.document import Column, Note, Table
 from ...errors import SentenceError
-from ...evidence.chart import SIGNS, Chart, columns, linear
-from ...evidence.document import Column, Note, Table
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
 from ..procedure import EACH, Procedure, ProcedureRun, figure, rows_of

@@ -17,8 +17,8 @@ from typing import Any, Literal
 from ...core.phrases import percent
 from ...core.trial import Load, Trial
 from ...core.verdict import Deviation
-from ...evidence.chart import LOST_COLOUR, SIGNS, Chart, linear, scaled
-from ...evidence.document import Column, Note, Table
+from ...documents.chart import LOST_COLOUR, SIGNS, Chart, linear, scaled
+from ...documents.document import Column, Note, Table
 from ...session.traffic import PROBE_PPS
 from ...units import si
 from ..procedure import EACH, Procedure, ProcedureRun, figure, rows_of

@@ -18,9 +18,9 @@ from statistics import fmean, stdev
 from ...core.quantity import TrafficWords
 from ...core.trial import Load, Trial
 from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
+from ...documents.chart import SIGNS, Chart, linear, scaled
+from ...documents.document import Column
 from ...errors import SentenceError
-from ...evidence.chart import SIGNS, Chart, linear, scaled
-from ...evidence.document import Column
 from ...generators.base import Method, Probe
 from ...session.traffic import PROBE_PPS
 from ...units import l1_bits

@@ -24,8 +24,8 @@ from ...core.quantity import Promise, TrafficWords
 from ...core.trial import Fault, Load, Outcome, Trial
 from ...core.units import Unit
 from ...core.verdict import TRIALS_OF_SECTION_23, Deviation
+from ...documents.document import Column
 from ...errors import SentenceError
-from ...evidence.document import Column
 from ...generators.base import Method
 from ...quantities.recovers import RECOVERY as RECOVERS
 from ...quantities.recovers import TOO_SELDOM, OverloadPhases, why_unproven

@@ -24,9 +24,9 @@ from ...core.phrases import percent
 from ...core.quantity import TrafficWords
 from ...core.trial import Load, Trial
 from ...core.verdict import LOSS_OF_OFFERED_FRAMES
+from ...documents.chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled, valued
+from ...documents.document import Cell, Column, Mark, Note, Table
 from ...errors import BREAKDOWN_ERRORS, ConfigError, SentenceError, in_words
-from ...evidence.chart import AREAS, SIGNS, Chart, Part, columns, linear, scaled, valued
-from ...evidence.document import Cell, Column, Mark, Note, Table
 from ...units import counted, l1_bits, l2_bits, range_text, si
 from ...visible import shortened
 from ..procedure import EACH, Procedure, ProcedureRun, endings, figure

@@ -17,7 +17,7 @@ from ...core.registry import quantities
 from ...core.sentence import measured
 from ...core.trial import DURING_READING, DirectionCount, Fault, Trial
 from ...core.units import Unit
-from ...evidence.document import Column, Note, Table
+from ...documents.document import Column, Note, Table
 from ...units import si
 from ..procedure import NONE, Procedure, ProcedureRun, rows_of
 from ..trials import Cells, ProcedureResult
