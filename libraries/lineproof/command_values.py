@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import re
@@ -56,18 +57,13 @@ def value_at(data: Any, path: str, interface: str) -> str | None:
     return None if data is None or isinstance(data, bool | dict | list) else str(data)
 
 
-def _checked_path(value: str) -> str:
-    path_steps(value)
-    return value
-
-
 def _checked_group(value: str) -> str:
     if compiled(value).groups < 1:
         raise ValueError("needs a group, '(…)', around the number")
     return value
 
 
-JsonPath = Annotated[str, Field(max_length=200), AfterValidator(_checked_path)]
+JsonPath = Annotated[str, Field(max_length=200), AfterValidator(lambda path: path_steps(path) and path)]
 Expression = Annotated[str, AfterValidator(lambda text: compiled(text).pattern)]
 GroupPattern = Annotated[str, Field(min_length=1), AfterValidator(_checked_group)]
 """An expression whose first group is the value."""
@@ -169,6 +165,25 @@ def json_in(output: str, whose: str = "its output") -> Any:
         raise TestbedError(f"{whose} is not JSON ({shortened(error)}): '{shown}'") from None
 
 
+def members_in(output: str, *keys: str) -> list[Mapping[str, Any]]:
+    """Return the objects in the list below *keys* of *output*, which is JSON; none where it is not."""
+    data = None
+    with contextlib.suppress(TestbedError):
+        data = json_in(output)
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    return [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+
+
+def flat(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each value in JSON by the keys that lead to it, as ``("negotiated.rx", "on")``; on is true, off false."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from flat(value, f"{path}.{key}".lstrip("."))
+    elif not isinstance(data, list):
+        yield path, ("off", "on")[data] if isinstance(data, bool) else str(data)
+
+
 _COUNT = re.compile(r"\s*[0-9a-f]{1,20}\s*")
 """The text of a count: no more digits than a counter of 64 bits can have."""
 
@@ -257,10 +272,13 @@ def facts_as(kind: type[F], known: Mapping[str, str], **own: object) -> F:
 
 
 def picked(output: Mapping[str, str], facts: Mapping[str, Fact]) -> dict[str, str]:
-    """Return those of *facts* that are in *output*, by name."""
+    """Return those of *facts* that are in *output*, by name; of JSON each value is a line ``rx.fixed: off``."""
     texts: dict[str, str] = {}
     for name, (command, pattern) in facts.items():
-        values = re.findall(pattern, output[command], re.MULTILINE)
+        text = output[command]
+        if " --json " in command:
+            text = "\n".join(": ".join(value) for one in members_in(text) for value in flat(one))
+        values = re.findall(pattern, text, re.MULTILINE)
         # of a fact that Python reads further the lines are kept
         if value := summarised(value.strip() if name.startswith("_") else " ".join(value.split()) for value in values):
             texts[name] = value

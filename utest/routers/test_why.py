@@ -191,19 +191,23 @@ def test_what_a_router_drops_of_others_is_no_reason(lost_elsewhere: int, frames:
 @pytest.mark.parametrize(
     ("shown", "rule"),
     [
-        ("htb 1: dev b root refcnt 3 r2q 10 default 0x1", "shaper"),
-        ("cake 8003: dev b root refcnt 2 bandwidth 4Mbit diffserv3", "shaper"),
-        ("fq 8003: dev b root refcnt 2 limit 10000p maxrate 4Mbit", "shaper"),
-        ("red 8003: dev b root refcnt 2 limit 60Kb min 3Kb max 9Kb", "short queue"),
-        # those that a system sets by itself are full because the card below is slow
-        ("pfifo_fast 0: dev b root refcnt 2 bands 3 priomap 1 2", "tx slots"),
-        ("cake 8003: dev b root refcnt 2 bandwidth unlimited", "tx slots"),
+        # iproute2 6.1
+        ('"htb", "options": {"r2q": 10, "default": "0x1", "direct_packets_stat": 0, "direct_qlen": 1000}', "shaper"),
+        ('"tbf", "options": {"rate": 500000, "burst": 10240, "lat": 20480}', "shaper"),
+        # not recorded: the keys of tc/q_cake.c, q_fq.c, q_netem.c, q_red.c
+        ('"cake", "options": {"bandwidth": 500000, "diffserv": "diffserv3"}', "shaper"),
+        ('"fq", "options": {"limit": 10000, "maxrate": 500000}', "shaper"),
+        ('"netem", "options": {"limit": 1000, "rate": {"rate": 500000, "packetoverhead": 0}}', "shaper"),
+        ('"red", "options": {"limit": 61440, "min": 3072, "max": 9216}', "short queue"),
+        # those that a system sets by itself are full because the card below is slow; recorded, too
+        ('"pfifo_fast", "options": {"bands": 3, "priomap": [1, 2], "multiqueue": false}', "tx slots"),
+        ('"cake", "options": {"bandwidth": "unlimited"}', "tx slots"),
     ],
 )
 def test_a_queueing_discipline_is_named_by_its_kind_and_settings(shown: str, rule: str) -> None:
-    text = f"qdisc {shown}\n Sent 9000 bytes 90 pkt (dropped 4, overlimits 0 requeues 0)\n"
-    (cause,) = parse_qdiscs(text, ("b",))
+    (cause,) = parse_qdiscs(f'[{{"kind": {shown}, "dev": "b", "root": true, "drops": 4}}]', ("b",))
     assert rule in named(TRIED, qdisc(discipline_of(cause.meaning)))
+    assert ("500000" in shown) is ("4Mbit" in cause.meaning)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def _card_file(path: str, line: CommandLine) -> str | None:
 
 
 def _ethtool(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-    """``ethtool -i``, ``-k``, ``-K`` with ``lro``, ``-l`` and ``-S``."""
+    """``ethtool -i``, ``-k`` (also with ``--json``), ``-K`` with ``lro``, ``-l`` and ``-S``."""
     option, name, *settings = (*arguments, "", "")
     queues = [(queue, thread) for interface, queue, thread in _queues_of(line.state) if interface == name]
     match option, settings[:2]:
@@ -146,6 +146,9 @@ def _ethtool(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         case "-k", _:
             lro = "on" if name in line.memory.lro else "off"
             return CommandOutput(f"Features for {name}:\nlarge-receive-offload: {lro}\n")
+        case "--json", [interface, _] if name == "-k":
+            feature = {"large-receive-offload": {"active": interface in line.memory.lro}}
+            return CommandOutput(f"{json.dumps([{'ifname': interface, **feature}])}\n")
         case "-K", ["lro", "on" | "off" as way]:
             (line.memory.lro.add if way == "on" else line.memory.lro.discard)(name)
             return CommandOutput()

@@ -17,16 +17,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ...command_values import counter_value, facts_as, facts_of, matched, summarised
+from ...command_values import facts_as, facts_of, flat, matched, members_in, summarised
 from ...core.router_facts import NicFacts, Placement, RouterFacts
 from ...core.telemetry import Cause, Side, Stage, Telemetry
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, output_by_moment, per_second, rates
 from ...system.command_line import Answers
+from ...visible import shortened
 from ..described import Router, Words
 
-_QDISCS = "tc -s qdisc show"
+_QDISCS = "tc -j -s qdisc show"
 _UPTIME, _STAT, _INTERRUPTS, _SOFTNET = "/proc/uptime", "/proc/stat", "/proc/interrupts", "/proc/net/softnet_stat"
 _LOAD = (_STAT, _SOFTNET, "/proc/softirqs", _INTERRUPTS, _UPTIME)
 _CLOCK = r"\A([0-9]+\.[0-9]+) [0-9]+\.[0-9]+\s*\Z"
@@ -41,13 +43,14 @@ class Linux(Router):
         """Return its facts, see :meth:`.Router.facts`. ``workers``: its processors that are online."""
         answers = Answers(self._commands)
         machine = answers.facts(facts_of("linux", "machine"))
+        form = "--json " if Answers(self._commands).ask(_FEATURES)[_FEATURES] else ""
         interrupts, affinity, _ = answers.ask(f"cat {_INTERRUPTS}", _AFFINITY, _IRQBALANCE).values()
         # processors that each interrupt goes to; where the kernel does not show it, those that it may go to
         affinities = re.findall(r"^/proc/irq/(\d+)/(effective|smp)_affinity_list:(.+)$", affinity, re.MULTILINE)
         cpus_of = {int(irq): cpus for irq, kind, cpus in sorted(affinities, key=lambda row: row[1], reverse=True)}
         nics, placement = list[NicFacts](), list[Placement]()
         for name in self.interfaces:
-            card = answers.facts(facts_of("linux", "card", interface=name))
+            card = answers.facts(facts_of("linux", "card", interface=name, form=form))
             card |= answers.facts(facts_of("linux", "link", folder=_device(name)))
             bus = card.get("_bus") or card.get("_device", "")
             channels = sum(int(card.get(key, "0")) for key in ("_rx channels", "_channels"))
@@ -154,8 +157,7 @@ class Linux(Router):
 
     def read(self) -> Telemetry:
         """Return the counters, also drops of queueing disciplines; see :meth:`.Router.read`."""
-        reading = super().read()
-        shown = self._commands.shown(_QDISCS)
+        reading, shown = super().read(), self._commands.shown(_QDISCS)
         causes = (*reading.causes, *parse_qdiscs(shown, self.interfaces))
         return replace(reading, causes=causes, raw={**reading.raw, _QDISCS: shown})
 
@@ -240,7 +242,7 @@ _IRQBALANCE = "pgrep -x irqbalance"
 _AFFINITY = "grep -rsH . /proc/irq --include=effective_affinity_list --include=smp_affinity_list"
 _FILTERS = "grep -ohwE 'nft_do_chain|ipt_do_table' /proc/kallsyms"
 """Which packet filters are in the kernel, built in or as a module."""
-_TABLES, _CHAINS = "cat /proc/net/ip_tables_names", "nft list chains"
+_FEATURES, _TABLES, _CHAINS = "ethtool --json -k lo", "cat /proc/net/ip_tables_names", "nft list chains"
 PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 
 
@@ -287,47 +289,44 @@ QDISC_DROPS, FILTER_DROPS, BACKLOG_FULL = "qdisc drops", "tc filter drops", "sof
 """Names of causes: dropped by a queueing discipline, by filters of ``tc``, waiting for a processor."""
 
 _DISCIPLINE = "its queueing discipline "
-_QDISC = re.compile(
-    r"^qdisc (\w{1,32}) \S+ (?:dev (\S+) )?(root|ingress|parent \S+)(?: refcnt \d+)?([^\n]*)"
-    r"\n\s*Sent [^\n]*\(dropped (\d+),",
-    re.MULTILINE | re.ASCII,
-)
 _BY_CLASSES = ("htb", "hfsc", "cbq")
 """Their rates are in their classes, not in their own settings."""
+_RATE = re.compile(r"\b((?:peak|max)?rate|bandwidth) (\d{1,20})\b")
 _LIMITING = re.compile(r"(?:tbf|htb|hfsc|cbq)\b|.* (?:max)?rate \d|.* bandwidth \d")
 """Disciplines that send no faster than they are set to."""
 _OF_THE_SYSTEM = re.compile(r"(?:mq|mqprio|pfifo_fast|fq_codel|fq|noqueue|multiq|cake)\b")
 """Disciplines that a system sets by itself: they are full where the card takes frames too slowly."""
-_MOST_SETTINGS = 80
 
 
 def parse_qdiscs(text: str, interfaces: Collection[str]) -> list[Cause]:
-    """Read ``tc -s qdisc show``: each interface's root, which counts all below it, and its filters.
+    """Read ``tc -j -s qdisc show``: each interface's root, which counts all below it, and its filters.
 
     A discipline drops before the interface, whose counts have none of it. The one that limits is named: the first below
     the root that has a rate, else the one that dropped most. ``ingress`` and ``clsact``: what filters drop on arrival,
-    after ``rx_packets``; ``clsact`` also on leaving, in one count.
+    after ``rx_packets``; ``clsact`` also on leaving, in one count. iproute2 < 7.0 breaks the JSON of ``multiq``.
     """
-    causes = list[Cause]()
-    queues: dict[str, list[tuple[str, str, int]]] = {}
-    for kind, name, place, settings, dropped in _QDISC.findall(text):
-        if name not in interfaces:
-            continue
-        drops = counter_value(dropped)
+    causes, queues = list[Cause](), dict[str, list[Mapping[str, Any]]]()
+    listed = (one for one in members_in(text) if one.get("dev") in interfaces and isinstance(one.get("drops"), int))
+    for one in listed:
+        kind, name = one.get("kind"), one["dev"]
         if kind in ("ingress", "clsact"):
             label, at = (FILTER_DROPS, name) if kind == "ingress" else (f"{FILTER_DROPS} at {name}", "")
-            causes.append(Cause(Stage.PASSING, label, at, drops, meaning=f"by filters of tc ({kind})"))
+            causes.append(Cause(Stage.PASSING, label, at, one["drops"], meaning=f"by filters of tc ({kind})"))
         else:
-            shown = [] if kind in _BY_CLASSES else re.sub(r"[^A-Za-z0-9_.%:/ -]", "", settings).split()
-            discipline = " ".join((kind, *shown))[:_MOST_SETTINGS]
-            queues.setdefault(name, []).append((place, discipline, drops))
+            queues.setdefault(name, []).append(one)
     for name, disciplines in queues.items():
         # of a root and its only child the child is named
-        limit = max(disciplines[::-1], key=lambda row: (is_limiting(row[1]), row[2]))
-        roots = (drops for place, _, drops in disciplines if place == "root")
-        meaning = f"{_DISCIPLINE}{limit[1]}"
-        causes += [Cause(Stage.LEAVING, QDISC_DROPS, name, drops, meaning=meaning) for drops in roots]
+        limit = max(disciplines[::-1], key=lambda one: (is_limiting(_discipline(one)), one["drops"]))
+        roots, meaning = (one for one in disciplines if one.get("root")), f"{_DISCIPLINE}{_discipline(limit)}"
+        causes += [Cause(Stage.LEAVING, QDISC_DROPS, name, one["drops"], meaning=meaning) for one in roots]
     return causes
+
+
+def _discipline(one: Mapping[str, Any]) -> str:
+    """Return a discipline with its settings: rates as ``tc`` writes them, others in frames, bytes or microseconds."""
+    settings = flat(one.get("options", {})) if one.get("kind") not in _BY_CLASSES else ()
+    shown = " ".join((f"{one.get('kind')}", *(f"{path.rpartition('.')[2]} {value}" for path, value in settings)))
+    return shortened(_RATE.sub(lambda rate: f"{rate[1]} {int(rate[2]) * 8 / 1e6:g}Mbit", shown), 80)
 
 
 def discipline_of(meaning: str) -> str:
