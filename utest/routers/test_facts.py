@@ -256,7 +256,10 @@ def test_a_queue_is_served_where_the_thread_of_its_interrupt_runs() -> None:
     # the names of top are cut before the queue's number: interrupts of vmstat -i, of the same machine, have it
     def cpus(interface: str, device: Mapping[str, str], kind: str) -> dict[int, int]:
         threads = freebsd.parse_top(sample(f"freebsd/top-{kind}.txt"))
-        names = freebsd.interrupts(sample(f"freebsd/vmstat-i.{kind.partition('.')[2]}.txt"))
+        text, shown = (sample(f"freebsd/vmstat-i.{kind.partition('.')[2]}.{end}") for end in ("txt", "libxo.txt"))
+        names = freebsd.interrupts(shown)
+        counts = dict(re.findall(r"^(?!Total)(.*\S) +(\d+) +\d+$", text, re.MULTILINE))
+        assert names == {name: int(total) for name, total in counts.items()}
         return freebsd.queue_cpus(interface, device, threads, names)
 
     assert cpus("ix", {}, "CHSI.ix") == {}

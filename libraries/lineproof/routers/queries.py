@@ -299,7 +299,7 @@ class TableQuery(InterfaceQuery):
     ``pattern``: expressions that are found as often as there are rows. A row has a ``name`` and a ``count``, which is
     hexadecimal with ``base: 16``, or a group for each counter; also an ``interface``, whose number may be its ``unit``,
     and the ``reason`` that is part of a name. ``head`` stands above rows, and nothing else below it. ``json_paths``:
-    counters of each member of a list, whose name has the key ``each``. ``absent_is_zero``: not shown while they are 0.
+    counters; with ``each`` of each member of a list, whose name has that key. ``absent_is_zero``: not shown while 0.
 
     ``causes``: expressions for names, with stage, role and meaning of lost frames, and another name to show; ``title``
     stands before it. ``packets``: the names of the frames that an interface received and sent.
@@ -326,10 +326,11 @@ class TableQuery(InterfaceQuery):
         if self.optional and not output:
             return {}
         zeros, counted = dict.fromkeys(self.absent_is_zero, 0), dict[str, dict[str, int]]()
-        if self.each:
-            for one in json_in(output):
-                values = {name: value_at(one, path, "") for name, path in self.json_paths.items()}
-                counted[visible(one[self.each])] = {name: counter_value(str(value)) for name, value in values.items()}
+        if self.json_paths:
+            for one in json_in(output) if self.each else [json_in(output)]:
+                values = {name: value_at(one, path, "") or zeros.get(name) for name, path in self.json_paths.items()}
+                name = visible(one[self.each]) if self.each else interface
+                counted[name] = {name: counter_value(str(value)) for name, value in values.items()}
             return counted
         for name, text in self.blocks(self._below_head(output), interface):
             if not any("interface" in compiled(pattern).groupindex for pattern in self.pattern):

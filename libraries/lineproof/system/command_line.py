@@ -80,7 +80,7 @@ class CommandRefused(TestbedError):
 UNPRIVILEGED = frozenset(
     {
         *("cat", "date", "ethtool", "grep", "head", "hostname", "kldstat", "ls", "lscpu", "lspci", "netstat", "od"),
-        *("pgrep", "readlink", "sh", "tc", "top", "uname", "vmstat", "wc"),
+        *("pgrep", "readlink", "sh", "tc", "top", "uname", "uptime", "vmstat", "wc"),
     }
 )
 """Commands that every user may run. They run without sudo, which may be limited to a few programs."""
@@ -212,11 +212,8 @@ class Answers:
             return answers
         for name, result in results.items():
             text = self._commands.plain(result.stdout)
-            if is_cut(name, text):
-                self.unread[name] = "the answer is not complete"
-                continue
-            if refused := self._refusal(name, text):
-                self.unread[name] = refused
+            if why := "the answer is not complete" if is_cut(name, text) else self._refusal(name, text):
+                self.unread[name] = why
                 continue
             self.status[name] = result.status
             answers[name] = text

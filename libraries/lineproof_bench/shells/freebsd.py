@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -34,7 +35,7 @@ def software() -> Commands:
         "/etc/platform": lambda line: "pfSense\n" if _is_pfsense(line.state) else "FreeBSD\n",
         "/etc/version": lambda line: f"{_number(line.state.version)}-SIMULATED\n",
     }
-    programs = {name: partial(_run, name) for name in ("ifconfig", "netstat", "arp", "ndp", "route", "pfctl")}
+    programs = {name: partial(_run, name) for name in ("ifconfig", "netstat", "arp", "ndp", "route", "pfctl", "uptime")}
     return {**common_commands(files), **programs, "uname": _uname, "sysctl": _sysctl}
 
 
@@ -76,7 +77,6 @@ def _read_only(line: CommandLine) -> dict[str, str]:
     state = line.state
     ticks = [(0, 0, 0, *thread.ticks(STATHZ)) for thread in state.threads]
     shown = {
-        "kern.boottime": f"{{ sec = {int(line.now) - int(state.uptime)}, usec = 0 }} SIMULATED",
         "kern.ostype": "FreeBSD",
         "kern.osrelease": _release(state),
         "hw.model": BY_A_MODEL,
@@ -137,11 +137,9 @@ def _ip_statistics(words: Words, line: CommandLine) -> str:
         sum(getattr(one, name) for one in line.state.interfaces)
         for name in ("rx_packets", "handed", "no_route", "tx_dropped")
     )
-    return (
-        f"ip:\n\t{received} total packets received\n\t{forwarded} packets forwarded"
-        f" ({forwarded} packets fast forwarded)\n\t{lost} packets not forwardable\n"
-        f"\t{dropped} output packets dropped due to no bufs, etc.\n\t0 output packets discarded due to no route\n"
-    )
+    counts = {"received-packets": received, "forwarded-packets": forwarded, "packets-cannot-forward": lost}
+    counts |= {"received-unknown-multicast-group": 0, "discard-no-mbufs": dropped, "discard-no-route": 0}
+    return json.dumps({"statistics": {"ip": counts}}) + "\n"
 
 
 def _packet_filter(words: Words, line: CommandLine) -> str:
@@ -240,8 +238,9 @@ _COMMANDS: Patterns = {
     rf"ifconfig(?: {_NAME})?": _interfaces,
     rf"ifconfig {_NAME} (?P<way>up|down)": _link,
     rf"ifconfig {_NAME} inet (?P<address>[\d./]+)(?: netmask (?P<mask>0x\w+))? (?P<off>-)?alias": _address,
+    "uptime --libxo json": lambda words, line: f'{{"uptime-information": {{"uptime": {int(line.state.uptime)}}}}}\n',
     "netstat -ibndW": _counters,
-    "netstat -s -f inet": _ip_statistics,
+    "netstat --libxo json -s -f inet": _ip_statistics,
     "netstat -rnW -f inet": _routes,
     "arp -an": _neighbours,
     rf"arp -S {_ADDRESS} (?P<mac>\S+)(?P<temporary> temp)?": _neighbour,

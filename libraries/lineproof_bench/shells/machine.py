@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,11 +36,10 @@ class Memory:
 
 
 class CommandLine:
-    """One command being run: one reading of the model and one clock. ``stdin``: its standard input."""
+    """One command being run: one reading of the model. ``stdin``: its standard input."""
 
     def __init__(self, router: Callable[[], ModelledRouter], memory: Memory, stdin: str = "") -> None:
         self.memory, self.stdin, self._router = memory, stdin, router
-        self.now = time.time()
         self._state: RouterState | None = None
 
     @property
@@ -197,7 +195,6 @@ def common_commands(
     return {
         "cat": cat,
         "grep": grep,
-        "date": lambda arguments, line: CommandOutput(f"{int(line.now)}\n"),
         "hostname": lambda arguments, line: CommandOutput(f"{line.state.hostname}\n"),
         "true": lambda arguments, line: CommandOutput(),
     }

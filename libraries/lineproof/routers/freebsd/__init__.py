@@ -2,8 +2,7 @@
 
 How busy its processors, their threads and its receive queues are:
 
-* ``kern.cp_times``: ticks of each processor (user, nice, system, interrupt, idle), ``stathz`` of them a second:
-  they are also the clock, which ``date`` shows in whole seconds only.
+* ``kern.cp_times``: ticks of each processor (user, nice, system, interrupt, idle), ``stathz`` a second; also the clock.
 * ``dev.<driver>.<unit>``: frames of each queue, under a name that each driver makes up; of names that are not known
   none is read. ``rxcsum`` of cxl counts frames whose checksum the card has checked, as nic-queue-usage takes it.
 * ``top`` after the second reading: the threads of each processor, and the queues' where the driver does not say. A
@@ -16,20 +15,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ...command_values import facts_as, facts_of, matched, picked
+from ...command_values import facts_as, facts_of, matched, members_in, picked
 from ...core.router_facts import NicFacts, Placement, RouterFacts
-from ...core.telemetry import Side, Telemetry
+from ...core.telemetry import Side
 from ...core.traffic.frame_kinds import FrameKinds
 from ...core.under_load import BUSY_SHARE, QueueLoad, UnderLoad, cpu_load, output_by_moment, per_second
-from ...errors import TestbedError
 from ...system.command_line import Answers
-from ...system.ssh_shell import first_line
 from ..described import Router, Words
 from ..journal import NONE
 
-_CLOCK, _HERTZ, _INTERRUPTS = "kern.clockrate", r"stathz = ([0-9]{1,9})\b", "vmstat -i"
+_CLOCK, _HERTZ, _INTERRUPTS = "kern.clockrate", r"stathz = ([0-9]{1,9})\b", "vmstat --libxo json -i"
 _TOP = "top -b -P -H -S -d 2 -s 1 100"
 """Two displays with a second between them, of a hundred threads each; the first one's shares are older than that."""
 
@@ -43,14 +40,11 @@ class FreeBsd(Router):
 
     def identify(self) -> Mapping[str, str]:
         """Return the kernel; on pfSense also its version."""
-        kernel = self._commands.show("uname -a")
-        parts = kernel.split()
-        if len(parts) < 3:
-            raise TestbedError(f"'uname -a' was not understood: '{first_line(kernel) or 'no output'}'")
-        facts = {"software": parts[0], "kernel": kernel.strip(), "version": parts[2]}
+        facts = {**super().identify()}
         command, pattern = facts_of("freebsd", "machine")["_pfsense"]
         if version := matched(pattern, self._commands.shown(command)):
-            facts |= {"software": "pfSense", "version": version, "operating system": f"{parts[0]} {parts[2]}"}
+            system = f"{facts['software']} {facts['version']}"
+            facts |= {"software": "pfSense", "version": version, "operating system": system}
         return facts
 
     def facts(self) -> RouterFacts:
@@ -155,15 +149,6 @@ class FreeBsd(Router):
         """Return the subtrees of ``sysctl`` that the interfaces under test have; see :attr:`.Router.words`."""
         return {"trees": " ".join(filter(None, map(_subtree, self.interfaces)))}
 
-    def read(self) -> Telemetry:
-        """Return the counters. ``uptime`` by its own clock, to the second."""
-        now, boot = (self._commands.show(line) for line in ("date +%s", "sysctl -n kern.boottime"))
-        reading, since = super().read(), re.search(r"sec = (\d{1,19})", boot)
-        if since is None or not now.strip().isdecimal() or (uptime := int(now) - int(since[1])) < 0:
-            shown = first_line(f"{boot}, {now}")
-            raise TestbedError(f"kern.boottime was not understood: '{shown}'; expected what that system prints")
-        return replace(reading, uptime=float(uptime), raw={"date +%s": now, "kern.boottime": boot, **reading.raw})
-
 
 def _subtree(interface: str) -> str | None:
     """Return the ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None: its name has no number.
@@ -246,9 +231,9 @@ def _busiest(threads: Iterable[Thread], cpu: int) -> dict[str, float]:
 
 
 def interrupts(text: str) -> Mapping[str, int]:
-    """Return the interrupts since boot that ``vmstat -i`` shows, by name, as ``irq273: igb1:que 0``."""
-    matches = re.finditer(r"^(\S[^\n]*?) +(\d{1,20}) +\d{1,12}$", text, re.MULTILINE)
-    return {row[1]: int(row[2]) for row in matches if row[1] != "Total"}
+    """Return the interrupts since boot that ``vmstat --libxo json -i`` shows, by name, as ``irq273: igb1:que 0``."""
+    counted = members_in(text, "interrupt-statistics", "interrupt")
+    return {f"{one.get('name')}".strip(): total for one in counted if isinstance(total := one.get("total"), int)}
 
 
 def queue_cpus(
