@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lineproof.config import Location
+from lineproof.config import Location, read_yaml
 from lineproof.core.router_facts import NicFacts, RouterFacts
 from lineproof.core.telemetry import LinkState
 from lineproof.core.under_load import UnderLoad
@@ -27,6 +27,7 @@ from lineproof.routers.queries import LookQuery
 from lineproof.system.ssh_shell import Result, Shell, plain_text
 from support.described_router import DESCRIPTIONS, with_examples
 from support.fake_router import SIDES, sample
+from support.paths import DATA
 from support.scripted_shells import broken
 from support.simulated_router import KEY, Killed, Machine, dying, untouched
 
@@ -49,6 +50,15 @@ def test_the_examples_of_a_description_that_comes_with_lineproof_are_right(name:
             shown = query.results(query.example)
             assert {**shown, **query.expected} == shown
     assert set.intersection(*untried) == set(), "expressions that find something in none of the examples"
+
+
+@pytest.mark.parametrize("name", ["linux", "freebsd"])
+def test_what_a_program_shows_as_json_is_read_as_json_but_where_a_table_says_why_not(name: str) -> None:
+    queries, parts = described(name)._queries(), read_yaml(PACKAGED_ROUTERS / name / "machine.yaml")[0].values()
+    commands = {*(query.run for _, query in queries), *(command for part in parts for command in part)}
+    as_text = re.compile("|".join(read_yaml(DATA / "text_output.yaml")[0][name]))
+    as_json = re.compile(r"ip -j |uptime --libxo json$|netstat --libxo json |ethtool \{form\}")
+    assert {bool(as_text.match(line)) + 2 * bool(as_json.match(line)) for line in commands} == {1, 2}
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))

@@ -34,9 +34,7 @@ def described(text: str = JSON, **changes: Any) -> RouterDescription:
 
 
 def generic(file: RouterDescription, shell: Scripted, interfaces: tuple[str, ...] = ("eth1",)) -> Router:
-    router = make_router(file.shell, shell, interfaces, file=file)
-    assert isinstance(router, Router)
-    return router
+    return make_router(file.shell, shell, interfaces, file=file)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +60,8 @@ def test_an_answer_of_neighbours_that_is_refused_ends_nothing() -> None:
 
 
 def test_what_is_not_described_is_not_read() -> None:
-    file = described("shell: mybox")
     shell = Scripted()
-    router = generic(file, shell)
+    router = generic(described("shell: mybox"), shell)
     telemetry = router.read()
     assert (telemetry.uptime, dict(telemetry.interfaces), telemetry.causes, shell.ran) == (None, {}, (), [])
     assert "not asked" in router.identify()["version"]
@@ -86,9 +83,8 @@ def test_what_is_not_described_is_not_read() -> None:
     ],
 )
 def test_other_output_is_one_sentence_that_names_the_key(output: str) -> None:
-    router = generic(
-        described(), Scripted({"show uptime json": '{"system": {"up": [1]}}', "show counters json": output})
-    )
+    shell = Scripted({"show uptime json": '{"system": {"up": [1]}}', "show counters json": output})
+    router = generic(described(), shell)
     with pytest.raises(TestbedError, match=r"fix 'commands.counters' in variables/shells/mybox.yaml") as caught:
         router.read()
     assert len(str(caught.value)) < 1000 and "\n" not in str(caught.value)
@@ -138,11 +134,8 @@ def test_a_posix_router_that_prints_json_is_asked_as_root_and_quoted() -> None:
 def test_a_counter_that_is_missing_is_not_zero() -> None:
     file = with_examples("junos")
     text = file.commands.counters.example.replace("Output packets", "Sent packets")
-    router = generic(
-        file,
-        Scripted({"show interfaces ge-0/0/1 extensive": text, "show system uptime": file.commands.uptime.example}),
-        ("ge-0/0/1",),
-    )
+    outputs = {"show interfaces ge-0/0/1 extensive": text, "show system uptime": file.commands.uptime.example}
+    router = generic(file, Scripted(outputs), ("ge-0/0/1",))
     with pytest.raises(TestbedError, match="no 'tx_packets' was found for interface 'ge-0/0/1'"):
         router.read()
 

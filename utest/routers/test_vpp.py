@@ -86,8 +86,7 @@ def test_rendered_tables_have_the_columns_of_real_ones() -> None:
     state = RouterState("vpp", "v26.10", "d", 1.0, 5.1, 2e9, (), (ThreadState("vpp_main", 0, (), (node,)),))
     lines = vpp.runtime(state).splitlines()
     real = sample("vpp/w1_polling_50k/show_runtime.txt").splitlines()
-    assert lines[2] in real
-    assert lines[3] in real
+    assert lines[2] in real and lines[3] in real
     head = vpp.interfaces(state).splitlines()
     assert head[0] in sample("vpp/w1_polling_50k/show_interface.txt").splitlines()
     assert head[1].rstrip() in [row.rstrip() for row in sample("vpp/w1_polling_50k/show_interface.txt").splitlines()]
@@ -95,20 +94,16 @@ def test_rendered_tables_have_the_columns_of_real_ones() -> None:
 
 
 def test_the_cost_of_two_directions_on_one_thread_counts_once() -> None:
-    machine, _ = simulated("vpp")
-    cost = together(packet_costs(make_router("vpp", shell_of(machine)).read_runtime()))
-    assert cost is not None
-    assert cost.packets == 1_000_000
+    cost = together(packet_costs(make_router("vpp", shell_of(simulated("vpp")[0])).read_runtime()))
+    assert cost is not None and (cost.packets, cost.vectors_per_call) == (1_000_000, 250)
     assert cost.without_input == pytest.approx(67.4 + 41.2 + (123.0 + 125.0) / 2, rel=0.01)
     assert cost.total == pytest.approx(cost.without_input + 79.5, rel=0.01)
-    assert cost.vectors_per_call == 250
     assert together(()) is None
 
 
 def test_unknown_interfaces_are_named() -> None:
-    machine, _ = simulated("vpp")
     with pytest.raises(TestbedError, match="no interface 'eth9'; it has eth1, eth2, local0"):
-        make_router("vpp", shell_of(machine), ("eth9",)).read()
+        make_router("vpp", shell_of(simulated("vpp")[0]), ("eth9",)).read()
 
 
 BANNER = sample("vpp/ssh/banner_race_show_bogus.txt").split("show:")[0]
@@ -127,7 +122,5 @@ def test_a_banner_or_prompt_before_an_answer_is_no_part_of_it(banner: str) -> No
     router = make_router("vpp", shell, ("eth1", "eth2"))
     router.configure(SIDES)
     router.clear()
-    assert model.clears == 1
-    assert len(model.state().configuration.routes) == 2
-    assert router.read().uptime == 1234.5
-    assert router.read_runtime().since_clear == 10
+    assert model.clears == 1 and len(model.state().configuration.routes) == 2
+    assert router.read().uptime == 1234.5 and router.read_runtime().since_clear == 10
