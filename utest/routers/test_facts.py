@@ -194,7 +194,8 @@ def test_flow_control_is_read_of_linux_and_freebsd(
     shown = '[ {{ "ifname": "eth1", "autonegotiate": true, "rx": {}, "tx": {}, "negotiated": {{ "rx": true }} }} ]\n'
     own = shown.format(*(f"{way == 'on'}".lower() for way in ways)) if ways else "[ ]\n"
     outputs = {"ethtool --json -k lo": (shown, 0), "ethtool --json -a eth1": (own, 0)}
-    assert facts_of("linux", outputs, "eth1").nics == (nic,)
+    known = facts_of("linux", outputs, "eth1")
+    assert known.nics == (nic,) and ("ethtool --json -a eth1" in known.unread) is (ways is None)
     device = {"sysctl -i dev.ix.0": (f"dev.ix.0.%driver: ix\ndev.ix.0.fc: {mode}\n", 0)}
     (card,) = facts_of("freebsd", device, "ix0").nics
     assert nic.flow_control == card.flow_control == expected
@@ -431,8 +432,7 @@ def cut_answers(kind: str, times: int) -> Iterator[Router]:
     """Routers of whose answers some are cut at any place within a line."""
     whole = shell_of(simulated(kind)[0])
     for seed in range(times * TIMES):
-        shell = odd(whole, _within_a_line, random.Random(seed))
-        yield named(kind, shell)
+        yield named(kind, odd(whole, _within_a_line, random.Random(seed)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

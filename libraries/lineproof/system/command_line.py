@@ -217,7 +217,7 @@ class Answers:
                 continue
             self.status[name] = result.status
             answers[name] = text
-            if not text.strip():
+            if not text.strip("[ ]\r\n\t"):  # an empty list of JSON is none, either
                 self.unread[name] = f"no output, status {result.status}"
         return answers
 
