@@ -51,10 +51,10 @@ def ruling(
     return decided(promised(sentence, goal, own), testbed, warm_up).ruling
 
 
-def doubted(testbed: Measure, own: OwnPart = CLEAN, seconds: float = 1.0) -> Trial:
-    """Return one trial at 5 Mpps with every doubt of a throughput."""
-    promise = promised(RATE, own=own)
-    trial = read_trial(1, testbed(Load(PPS), seconds), Tolerance())
+def doubted(testbed: Measure, own: OwnPart = CLEAN, seconds: float = 1.0, sentence: str = RATE) -> Trial:
+    """Return one trial of a throughput with every doubt of it."""
+    promise = promised(sentence, own=own)
+    trial = read_trial(1, testbed(Load(promise.load_pps), seconds), Tolerance())
     return with_doubts(trial, promise.conditions, promise.quantity.doubts)
 
 
@@ -107,6 +107,9 @@ UNSENT, PROBED = (fault(Fault.UNSENT, 5000, 0),), probe_frames({10: 1000})
         (router(foreign=40), CLEAN, 1, (0, 0)),
         (router(forwarded=lambda frames: frames + 70, foreign=200), CLEAN, 1, (0, 130)),
         (router(forwarded=lambda frames: frames + 7), CLEAN, 1, (0, 7)),
+        # a queue hides as many, beyond the resolution
+        (router(backlog=5000), CLEAN, 1, (0, 0)),
+        (router(backlog=5001), CLEAN, 1, (0, 5001)),
         # fewer frames than probe frames among them, and more than were asked for, are no counts
         (router(1 - 1000 / PPS, probes=PROBED), CLEAN, 1, (PPS - 1000, PPS - 1000)),
         (router(1 - 999 / PPS, probes=PROBED), CLEAN, 1, (0, PPS)),
@@ -231,6 +234,9 @@ def test_w14_a_clock_that_leaves_the_load_open_is_not_a_slow_generator() -> None
 
     assert faults(router(clock=0.04)) == {Fault.UNTIMED}
     assert faults(router(sent=0.99, clock=0.04)) == faults(router(late=0.1, clock=0.04)) == {Fault.UNDER_OFFERED}
+    # but for one frame, which is rounding
+    assert faults(router(sent=1 - 5001 / PPS, clock=0.04)) == {Fault.UNTIMED}
+    assert faults(router(sent=1 - 5002 / PPS, clock=0.04)) == {Fault.UNDER_OFFERED}
     assert faults(router(clock=0.0005)) == faults(router(sent=0.9995)) == set()
 
 
@@ -260,6 +266,23 @@ def test_an_unwatched_generator_loses_few_frames_of_those_that_a_router_in_overl
     assert ruling(few, "64b unidirectional forwards ≥ 60 kpps", own=UNWATCHED) is FAIL
 
 
+@pytest.mark.parametrize(
+    ("sent", "backlog", "most"), [(1.0, 0, 12), (0.9995, 0, 12), (0.9991, 0, 9), (1.0, 92, 8), (0.9995, 45, 4)]
+)
+def test_a_few_foreign_frames_are_no_doubt_where_load_and_queue_leave_room(
+    sent: float, backlog: int, most: int
+) -> None:
+    for foreign in (most, most + 1):
+        few = doubted(router(sent=sent, backlog=backlog, foreign=foreign), sentence="64b unidirectional ≥ 100 kpps")
+        assert [problem.fault for problem in few.problems] == [Fault.FOREIGN] * (foreign > most)
+
+
+def test_a_generator_is_in_doubt_until_it_was_watched_for_as_many_trials_as_the_doubt_says() -> None:
+    (doubt,) = doubted(router(0.01), OwnPart(trials=17)).problems
+    assert doubt.fault is Fault.UNWATCHED and doubt.detail.endswith("at least 18")
+    assert doubted(router(0.01), OwnPart(trials=18)).is_clean
+
+
 def test_w16_a_forwarding_rate_is_one_figure_for_message_and_rule() -> None:
     promise = promised("64b bidirectional forwards ≥ 5 Mpps each way at 14.88 Mpps each way")
     first, second = router(1 - 5.2 / 14.88, 1 - 5.5 / 14.88), router(1 - 5.6 / 14.88, 1 - 5.3 / 14.88)
@@ -281,6 +304,8 @@ def test_lost_and_copied_probe_frames_show_what_the_counts_cannot() -> None:
     gone = lost(router(probes=probe_frames({10: 900}, sent=1000)))
     # no proof: TRex may not know them again
     assert gone.low == 0 and 0.1 * PPS < gone.high < 0.13 * PPS
+    # those that are missing anyway hide none
+    assert lost(router(0.01, probes=probe_frames({10: 900}, sent=1000))) == Bounds(0.01 * PPS, gone.high)
     copied = lost(router(probes=probe_frames({10: 1001}, sent=1000, copies=1)))
     assert copied.low == 0 and 1e-3 * PPS < copied.high < 6e-3 * PPS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 
 from lineproof.core.bounds import Bounds
 from lineproof.core.deciding import Asked
-from lineproof.core.ledger import Ledger, ledger_without_router, lost_at_router, make_ledger
+from lineproof.core.ledger import DirectionAccount, Drop, Ledger, ledger_without_router, lost_at_router, make_ledger
 from lineproof.core.telemetry import Cause, InterfaceCounters, Role, Stage, Telemetry, risen
 from lineproof.core.trial import DirectionCount, Load, Outcome, Trial
+from lineproof.core.under_load import Confidence
 from lineproof.core.verdict import where_lost
 from lineproof.documents.document import Table
 from lineproof.evidence.forms import ledgers_document
@@ -118,6 +120,7 @@ def test_counts_that_contradict_each_other_show_no_place(
     after = reading((5 + rx, 5), (5, 5 + tx), *drops)
     found = make_ledger([trial((100_000, 90_000))], reading((5, 5), (5, 5)), after, INTERFACES)
     assert ("lost is not known" not in where_lost(found)) is known is not bool(found.contradiction)
+    assert found.without_counts().missing == found.contradiction
 
 
 @pytest.mark.parametrize(("forth", "back"), [(100, None), (100, 0), (100, 100)])
@@ -176,6 +179,46 @@ def test_drops_explain_the_frames_that_are_missing_at_their_place(
     assert [drop.label for drop in found.shared] == shared
 
 
+@pytest.mark.parametrize("lost", [0, 1000, -50])
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_more_drops_on_leaving_than_a_direction_may_miss_are_of_no_certain_direction(lost: int, beyond: int) -> None:
+    # counters are read one after the other: 100 frames and 0.05 % more may be missing
+    stray = Cause(Stage.LEAVING, "tx_drops", "eth2", max(0, lost) + 150 + beyond)
+    came = 100_000 - lost
+    made = make_ledger([trial((100_000, came))], reading(), reading((100_000, 0), (0, came), stray), INTERFACES)
+    assert (len(made.directions[0].drops), len(made.shared)) == (1 - beyond, beyond)
+
+
+def test_a_drop_is_explained_by_its_largest_reason_at_its_place() -> None:
+    reasons = [
+        Cause(Stage.PASSING, name, interface, count, Role.REASON)
+        for name, interface, count in (("large", "", 55), ("small", "eth1", 5), ("elsewhere", "eth2", 90))
+    ]
+    later = Cause(Stage.LEAVING, "later", "eth1", 90, Role.REASON)
+    after = reading((1000, 0), (0, 940), Cause(Stage.PASSING, "drops", "eth1", 60), *reasons, later)
+    (drop,) = make_ledger([trial((1000, 940))], reading(), after, INTERFACES).drops
+    assert drop.meaning.split()[-1] == "large"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gaps"),
+    [
+        (["eth1", "eth2"], ["eth1", "eth2"], (10, 30, 60)),
+        (["eth1"], ["eth1", "eth2"], (10, None, None)),
+        (["eth1", "eth2"], ["eth2"], (None, None, 60)),
+    ],
+)
+def test_a_place_beside_an_interface_that_was_not_read_is_not_known(
+    before: list[str], after: list[str], gaps: tuple[int | None, ...]
+) -> None:
+    def of(reading: Telemetry, names: list[str]) -> Telemetry:
+        return replace(reading, interfaces={name: reading.interfaces[name] for name in names})
+
+    end = of(reading((990, 0), (0, 960)), after)
+    made = make_ledger([trial((1000, 900))], of(reading(), before), end, INTERFACES)
+    assert made.directions[0].gaps == gaps
+
+
 def test_a_frame_that_two_counters_count_is_subtracted_once() -> None:
     causes = (
         Cause(Stage.LEAVING, "tx-error", "eth2", 40, Role.LOSS),
@@ -217,6 +260,41 @@ def _shown(ledger: Ledger) -> list[object]:
     (section,) = ledgers_document([ledger], "t").sections
     (table,) = (part for part in section.parts if isinstance(part, Table))
     return [row.cells[0] for row in table.rows]
+
+
+SURE, LIKELY = Confidence.CERTAIN, Confidence.LIKELY
+
+
+@pytest.mark.parametrize(
+    ("here", "elsewhere", "counted", "how_sure", "are_most"),
+    [
+        # of 10 000 that are lost; counts of the same frames may differ by a hundredth
+        (10_000, 0, True, SURE, True),
+        (10_100, 0, True, SURE, True),
+        (10_101, 0, True, LIKELY, True),
+        (5001, 4999, True, SURE, True),
+        (5000, 5000, True, SURE, False),
+        # either explains all of them; the other one does
+        (10_000, 10_000, True, LIKELY, True),
+        (6000, 10_000, True, None, False),
+        (6000, 9940, True, None, False),
+        (6000, 9939, True, LIKELY, True),
+        # frames that no counter has, beside those that one has
+        (6000, 4000, False, SURE, True),
+        (6000, 10_000, False, None, False),
+    ],
+)
+def test_drops_at_one_place_are_lost_ones_unless_those_at_another_explain_them(
+    here: int, elsewhere: int, counted: bool, how_sure: Confidence | None, are_most: bool
+) -> None:
+    drops = (*[Drop(Stage.PASSING, "here", "eth1", here)] * counted, Drop(Stage.LEAVING, "there", "eth2", elsewhere))
+    row, other = (DirectionAccount(0, 1, "eth1", "eth2", sent, 90_000, drops=drops) for sent in (100_000, 80_000))
+    # more came back in the other direction than were sent, which makes up for none
+    for ledger in (Ledger(1, 1, (row,)), Ledger(1, 1, (row, replace(other, drops=())))):
+        assert ledger.are_lost_ones(here, counted) is how_sure
+        assert ledger.are_most(here, counted) is are_most
+    anew = Drop(Stage.ARRIVING, "anew", "eth1", 0, began_anew=True)
+    assert Ledger(1, 1, (row,), (anew,)).are_lost_ones(here, counted) is (how_sure and LIKELY)
 
 
 class CountingRouter:
