@@ -224,8 +224,8 @@ def test_a_good_router_passes_and_one_that_is_bad_at_it_fails(quantity: Quantity
 @every
 def test_a_fail_has_figures_and_place_of_trials_that_the_testbed_did_not_spoil(quantity: Quantity) -> None:
     requirement = parse(f"64b unidirectional {quantity.example}", CATALOGUE)
-    way = Way(lost=40_000, late=550, probes_lost=400, disorder=600, recovery=(5.0, 6.0))
-    bad = Made((way,), watts=900.0, cycles=4000.0, vectors=20.0)
+    failing = BAD[FAILED_BY.get(quantity.name, "lossy")]
+    bad = replace(failing, ways=(replace(failing.ways[0], lost=40_000, probes_lost=400),))
     lost = replace(bad, ways=(Way(lost=FRAMES, probes_lost=1000),), problems=((Fault.LINK_DOWN, None, (), 0.0),))
     ledgers = tuple(Ledger(at, at, (DirectionAccount(0, 8, "", "", FRAMES, 0),)) for at in (1, 2))
     for promise in promises_of(quantity):
