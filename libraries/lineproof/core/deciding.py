@@ -92,12 +92,12 @@ class Asked:
         # where no trial has ended yet, the whole decides nothing
         whole = promise.figures(latest) if latest else (Bounds(*[promise.forgiven.value] * 2),) * len(figures)
         rest = window - self._spent
-        mended = promise.figures(latest, rest) if rest > 0 and latest else whole
+        completed = promise.figures(latest, rest) if rest > 0 and latest else whole
         is_first = len(self._own) == len(self.trials) or not latest
         of_all = whole if is_first else promise.figures(self._added_up(self.trials))
-        # of quantities whose trials have a length of their own, each counts as one
-        own = trial.outcome.duration if promise.quantity.is_mean else promise.quantity.trial_seconds(promise)
-        self._rule.add(figures, whole, mended, trial.outcome.duration / own, of_all)
+        # a mean counts as one trial, however long; so does a trial whose length the quantity sets
+        nominal = trial.outcome.duration if promise.quantity.is_mean else promise.quantity.trial_seconds(promise)
+        self._rule.add(figures, whole, completed, trial.outcome.duration / nominal, of_all)
         last = shown_by(trial, promise)
         self._shown[last] += 1
         return Standing(self._shown[MISSES], self._shown[OPEN], last, self._rule)
@@ -160,9 +160,10 @@ def decide(
         plan.learn(with_doubts(warm_up, promise.conditions, doubts))
     while True:
         own = asked.trials[len(earlier) :]
-        # no end comes before the first trial, a PASS rests on the last one, and a soak on all of its time
+        # looked at: the first trial, the last before a PASS, and of a soak every one
         look = not own or promise.soak > 0 or asked.trials_left <= 1
-        conditions.before_trial(look or any(item.fault is Fault.CHANGED for trial in own for item in trial.problems))
+        look = look or any(problem.fault is Fault.CHANGED for trial in own for problem in trial.problems)
+        conditions.before_trial(look)
         outcome = measure(Load(plan.pps), plan.seconds)
         trial = read_trial(len(asked.trials) + 1, outcome, conditions.tolerance, conditions.clock_speed)
         trial = with_doubts(trial, promise.conditions, doubts)
@@ -213,7 +214,7 @@ class TrialPlan:
         is_full = promise.load_pps * (1 + max(self._extra, late + 1.25 * width)) >= self._line
         slack, needs_more = goal.resolution, promise.needs_full_load
         if promise.is_rate:
-            # a rate is seconds below: what a clock leaves open of them has to be sent beyond it
+            # a rate is frames by time: a time that is not exact takes more frames to prove it
             least = promise.limit.value / (len(directions) if promise.in_total else 1)
             spare = (self._line if is_full else promise.load_pps) / least - 1 if least else math.inf
             slack, needs_more = min(slack, max(spare, FINEST)), needs_more or spare < width

@@ -22,10 +22,10 @@ RARE = 1e-3
 """The most frames that a generator that was not watched may lose unseen, as a share of those that come back."""
 
 SELDOM = 1e-4
-"""How seldom probe frames of a trial may be called a worse sample of the frames than they are."""
+"""How often, at most, a trial's probe frames are said to be lost more often than its frames, and are not."""
 
 SPARED = 2.0
-"""Frames that are under way at all times may take so many times as long as probe frames on average."""
+"""Frames under way may take at most so many times as long as the probe frames, on average."""
 
 READING_SECONDS = 1e-3
 """Seconds that two counters may be read apart."""
@@ -47,7 +47,7 @@ class OwnPart:
 
     ``lossy`` of ``trials`` of the goal's length lost frames, ``most_lost`` in the worst. ``delay``: µs of its slowest
     frames. ``lossless_pps``: frames/s into each port that it carries; ``received_pps``: that it receives while line
-    rate is asked for. ``words``: of that ceiling, and what to do.
+    rate is asked for. ``words``: for a message, what that ceiling is, and what to do.
     """
 
     trials: OpenEnd = 0.0
@@ -100,7 +100,7 @@ Doubt = Callable[[Trial, Conditions], Iterator[Problem]]
 
 
 def sent_more(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
-    """Yield that frames beyond the load may be the ones that were lost. What is missing beyond them is missing."""
+    """Yield that lost frames may be those sent beyond the load. The router lost what is missing besides."""
     for row in trial.outcome.directions:
         # one frame is rounding
         if (beyond := row.offered - 1 - conditions.load_pps * trial.seconds.low) > 0:
@@ -109,7 +109,7 @@ def sent_more(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 
 
 def sent_less(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
-    """Yield that frames that may not have been offered might have been lost. Loss at a lower load is loss anyway."""
+    """Yield that frames which may not have been offered could have been lost. Those offered and lost stay lost."""
     least, needed = (conditions.load_pps * time for time in (trial.seconds.low, trial.seconds.high))
     for row in trial.outcome.directions:
         short = needed - row.offered - 1
@@ -123,7 +123,7 @@ def sent_less(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 def foreign_frames(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
     """Yield that frames of other origin may have come in the place of lost ones, more than the goal leaves unseen."""
     for row in trial.outcome.directions:
-        # of those that came beside all frames sent, none is in the place of a lost one
+        # where more came than were sent, the surplus stands for no lost frame
         foreign = row.foreign - max(0, row.forwarded - row.offered)
         short = max(0.0, conditions.load_pps * trial.seconds.high - row.offered) + (row.backlog or 0)
         room = min(conditions.resolution * row.offered - short, conditions.unnoticed * row.offered)
@@ -148,7 +148,7 @@ def copies(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 
 
 def lost_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
-    """Yield that where more probe frames are missing than frames are, others came in the place of lost ones."""
+    """Yield that more probe frames are missing than frames in all: others came in the place of lost ones."""
     for row in trial.outcome.directions:
         probes = trial.probes(row)
         if probes is None or probes.sent <= 0:
@@ -180,7 +180,7 @@ def spared_probes(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
 
 
 def queues(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
-    """Yield that frames by which queues grew would be lost in a longer trial."""
+    """Yield that frames by which queues grew may be lost in a longer trial."""
     for row in trial.outcome.directions:
         if (held := row.backlog or 0) > conditions.finest * row.offered:
             yield Problem(Fault.QUEUES, f"{name(row)}: {held:,} frames", held, ports(row))
@@ -199,7 +199,7 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
         gone = max(row.lost - row.changed, probes.lost if probes else 0)
         if gone <= 0:
             continue
-        # of those that came: where the router lost most of them, the generator can have lost few that it did not
+        # a share of what came: frames that the router lost, the generator cannot lose again
         rare = 0.0 if is_long else RARE * row.received
         frames = max(2.0 * own.most_lost * longer, rare)
         frames = min(frames, gone) if row.changed else frames

@@ -131,7 +131,7 @@ class Promise:
     def worst(self, trials: Sequence[Trial]) -> Bounds:
         """Return the figure of the worst direction."""
         figures, worst = self.figures(trials), min if self.limit.at_least else max
-        return Bounds(worst(item.low for item in figures), worst(item.high for item in figures))
+        return Bounds(worst(figure.low for figure in figures), worst(figure.high for figure in figures))
 
     @property
     def needs_full_load(self) -> bool:

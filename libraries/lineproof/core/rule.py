@@ -71,7 +71,7 @@ class Shares:
 class Asking:
     """The rule for figures that are known exactly. ``answer`` is None while it needs more trials.
 
-    ``trials``: of the last run.
+    ``trials``: of the last run. In a soak, good trials are no credit for bad ones that follow.
     """
 
     def __init__(self, shares: Shares, directions: int) -> None:
@@ -177,15 +177,15 @@ class Rule:
         """Add a trial and return the ruling, None while more trials are needed.
 
         *whole*: of all trials of this run (in a soak: of its last window). *completed*: with perfect further trials.
-        *of_all*: of all runs together; empty: there is one. *length*: of the trial, in trials of the goal. Chance has
-        more occasions in a long one, so less speaks against the router; noise from trial to trial does not shrink in
-        it, so for the router it counts as one.
+        *of_all*: of all runs together; empty: there is one. *length*: of the trial, in trials of the goal. In a long
+        one chance has more time for a miss, so a miss counts less. But what differs from trial to trial is no smaller
+        in it, so one that keeps the limit counts once.
         """
         limit, forgiven, of_all = self.limit, self.forgiven, of_all or whole
         answers = self.own is None
         if self.own is not None:
             answers = self.own.add(figures, whole, completed, length) is not None and self.runs >= self.shares.runs
-        # all runs together have no rest of a budget
+        # when a run ends, no further trial can make up for what all runs lost
         is_over = answers if self.own is not None else self.worse.trials + 1 >= self.shares.most_trials
         bounded = [*completed, *of_all] if is_over else completed
         ends = (self.worse, limit.worse_end, 1.0), (self.better, limit.better_end, max(1.0, length))

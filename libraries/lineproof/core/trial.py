@@ -29,12 +29,11 @@ class Load:
 class DirectionCount:
     """Counts of one direction in one trial.
 
-    ``intended``: load x duration; ``offered``: really sent; ``forwarded``: received on the expected port, but for those
-    ``changed`` that are none that was sent (RFC 2544 section 10), at least, as their bytes or a sample of them show.
-    Bytes are L2 with FCS, of all received.
-    ``backlog``: frames by which queues grew while frames were sent, and which came back later (None: not known): a
-    queue that grows hides a shortage. ``foreign``: the most frames of other origin among those forwarded
-    (:mod:`.foreign`); as many lost frames may be hidden by them.
+    ``intended``: load x duration; ``offered``: really sent; ``forwarded``: received on the expected port, without the
+    ``changed`` ones. ``changed``: received, but not as any was sent (RFC 2544 section 10): the least number that their
+    bytes, or a sample of them, show. Bytes are L2 with FCS, of all frames received.
+    ``backlog``: frames that came out of queues after sending ended (None: not known); a growing queue hides a shortage.
+    ``foreign``: the most frames of other origin among those forwarded (:mod:`.foreign`); they may hide as many lost.
     """
 
     tx_port: Count
@@ -301,20 +300,21 @@ class Trial:
 
     def spares_probes(self, direction: DirectionCount) -> bool:
         """Return whether the frames of *direction* were later than its probe frames, which are no sample of them."""
-        return any(item.fault is Fault.SPARED_PROBES and item.concerns(direction) for item in self.problems)
+        return any(problem.fault is Fault.SPARED_PROBES and problem.concerns(direction) for problem in self.problems)
 
     def cost(self, direction: DirectionCount, but: Collection[Fault] = ()) -> float:
         """Return the most frames of *direction* that the testbed may have cost, *but* by these faults; inf: any."""
-        costing = (item for item in self.problems if item.fault.may_cost and item.fault not in but)
-        return math.fsum(item.most_frames for item in costing if item.concerns(direction))
+        costing = (problem for problem in self.problems if problem.fault.may_cost and problem.fault not in but)
+        return math.fsum(problem.most_frames for problem in costing if problem.concerns(direction))
 
     def hidden(self, direction: DirectionCount) -> float:
         """Return the most lost frames of *direction* that the counts may not show; infinite: any number."""
-        return math.fsum(item.most_frames for item in self.problems if item.fault.may_hide and item.concerns(direction))
+        hiding = (problem for problem in self.problems if problem.fault.may_hide and problem.concerns(direction))
+        return math.fsum(problem.most_frames for problem in hiding)
 
     def delay(self, direction: DirectionCount) -> float:
         """Return the most µs that the testbed itself may have added to a frame of *direction*."""
-        return math.fsum(item.delay for item in self.problems if item.concerns(direction))
+        return math.fsum(problem.delay for problem in self.problems if problem.concerns(direction))
 
     def lost_frames(self, direction: DirectionCount) -> Bounds:
         """Return the frames of *direction* that the router lost."""

@@ -230,10 +230,10 @@ class _Sentence:
         trials = self._with_known(problems, book, self._unseen(decision))
         decision = decision if trials == decision.trials else ask(self.promise, trials)
         verdict = replace(verdict_of(decision, self.promise, self.requirement), ledgers=tuple(book.ledgers))
-        if after is not None and all(item.fault is not Fault.COPIES for item in problems):
-            whole, told = make_ledger(self.trials, before, after, self.bench.interfaces), verdict.worst_ledger
-            # where a FAIL names no place of its lost frames, it says why
-            unused = "" if verdict.ruling is Ruling.FAIL and told and told.unused_words else whole.unused_words
+        if after is not None and all(problem.fault is not Fault.COPIES for problem in problems):
+            whole, worst = make_ledger(self.trials, before, after, self.bench.interfaces), verdict.worst_ledger
+            # a FAIL whose worst ledger names no place has said why already
+            unused = "" if verdict.ruling is Ruling.FAIL and worst and worst.unused_words else whole.unused_words
             verdict = replace(verdict, reason=verdict.reason.with_details(unused))
         offered = sum(row.offered for trial in self.trials for row in trial.outcome.directions)
         drops = None if after is None else lost_at_router(before, after, self.bench.interfaces.values(), offered)
@@ -334,8 +334,8 @@ class _Sentence:
         own, of_looks, interfaces = shown[len(self.earlier) :], changed_shares(shown), self.bench.interfaces
         of_spans = [(own, problem) for problem in problems]
         for span, before, after in book.spans:
-            of_spans += [(span, item) for item in pauses(span, before, after, interfaces, self.promise.link_bps)]
-            of_spans += [(span, item) for item in damaged_frames(span, before, after, interfaces)]
+            of_spans += [(span, problem) for problem in pauses(span, before, after, interfaces, self.promise.link_bps)]
+            of_spans += [(span, problem) for problem in damaged_frames(span, before, after, interfaces)]
         for numbers, problem in lost_after_router(book.ledgers, self.promise.own, self.promise.goal.risk):
             of_spans.append(([trial for trial in own if trial.number in numbers], problem))
         for span, problem in of_spans:
@@ -351,7 +351,7 @@ class _Sentence:
 
 def _unread(trial: Trial) -> str:
     """Return why the router was not read after a trial of an earlier run: copies may have hidden what it lost."""
-    return next((item.detail for item in trial.problems if item.fault is Fault.ROUTER), "")
+    return next((problem.detail for problem in trial.problems if problem.fault is Fault.ROUTER), "")
 
 
 # -- doubts that are known only after the trials, and ledgers of lost frames

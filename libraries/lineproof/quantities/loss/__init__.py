@@ -177,7 +177,7 @@ def _loss_ratio(trials: Sequence[Trial], columns: Sequence[Sequence[DirectionCou
     lost = [trial.lost_frames(row) for trial, row in counted_rows]
     more = 1 + perfect / len(trials)
     offered = more * sum(max(1, row.offered) for _, row in counted_rows)
-    # at the worse end frames that were not offered are lost ones too, and those beyond the load make up for none
+    # at the worse end frames that were not offered count as lost, and those sent beyond the load not as offered
     intended = more * sum(
         max(1, min(row.offered, row.intended), gone.high) for gone, (_, row) in zip(lost, counted_rows, strict=True)
     )
