@@ -233,7 +233,7 @@ class RunComparison:
 
     @property
     def answer(self) -> Ruling:
-        """FAIL if a sentence is and all runs ended; INCONCLUSIVE if a sentence is, or there is a problem."""
+        """FAIL: a sentence is one, and all runs ended. Else INCONCLUSIVE: one is no PASS, or there is a problem."""
         answers = {sentence.answer for sentence in self.sentences}
         if Ruling.FAIL in answers and not any(_unclosed(pair.after) for pair in self.pairs):
             return Ruling.FAIL

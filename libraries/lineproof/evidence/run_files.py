@@ -201,7 +201,7 @@ class Integrity:
 
     @property
     def sum_of_records(self) -> str:
-        """One sum over all its files, which names the run."""
+        """The sum over all files of the run, by which it is named."""
         return sum_of_records(self.sums)
 
     @property

@@ -265,13 +265,13 @@ class Interruption:
         self._robot(number, frame)
 
     def end_keyword(self, data: Any, result: Any) -> None:
-        """Say which signal it was."""
+        """Name the signal that came in the keyword's message."""
         self.log_message(result)
 
     end_test = end_suite = end_keyword
 
     def log_message(self, message: Any) -> None:
-        """Say which signal it was."""
+        """Put the name of the signal that came in place of Robot's words for any signal."""
         if ROBOTS_WORDS in message.message:
             message.message = message.message.replace(ROBOTS_WORDS, self._words)
 

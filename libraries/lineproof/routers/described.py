@@ -285,10 +285,7 @@ class Router:
                     yield side, context, len(tags) == len(stack)
 
     def apply(self, pairs: Sequence[CommandPair]) -> None:
-        """Run the commands of *pairs*; :meth:`withdraw`, or else :meth:`restore`, runs their opposites.
-
-        Raises TestbedError.
-        """
+        """Run each pair's first command; :meth:`withdraw` or :meth:`restore` runs the second. Raises TestbedError."""
         if self._before_applied is None:
             self._before_applied = len(self.changes)
         for pair in pairs:
@@ -302,7 +299,7 @@ class Router:
 
     @contextmanager
     def rehearsal(self) -> Iterator[MadeChanges]:
-        """Meanwhile each change is only noted, among the pending ones, and not made."""
+        """Collect the changes of the block, as they would be made, instead of making them."""
         before = self._changes, {**self._notes}, [*self._there], self.not_forwarded
         self._changes = rehearsed = Changes(self._commands, rehearsing=True)
         try:

@@ -165,7 +165,7 @@ def _is_too_slow(trials: Sequence[Trial]) -> bool:
 
 
 def _carried_rate(promise: Promise, decision: Decision) -> float:
-    """Return the load of each port, in frames/s, of which no more would be lost than is promised, as trials hint."""
+    """Return the load of each port, in frames/s, of which the rate that was carried is all but the promised loss."""
     trials, forgiven = decision.trials, promise.limit.value
     by_direction = zip(*(trial.outcome.directions for trial in trials), strict=True)
     seconds = sum(trial.seconds.high for trial in trials) or 1e-9
