@@ -207,7 +207,7 @@ def own_loss(trial: Trial, conditions: Conditions) -> Iterator[Problem]:
             detail = f"{name(row)}: in {own.lossy} of {own.trials:g} trials without the router, up to {own.most_lost:,}"
             yield Problem(Fault.OWN_LOSS, detail, frames, ports(row))
         else:
-            detail = f"{own.trials:g} trials, expected at least {1 / conditions.risk - 2:.0f}"
+            detail = f"{own.trials:g} trials of its calibration, expected at least {1 / conditions.risk - 2:.0f}"
             yield Problem(Fault.UNWATCHED, detail, frames, ports(row))
 
 
