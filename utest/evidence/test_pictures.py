@@ -74,7 +74,7 @@ def test_after_a_pass_come_the_higher_loads_each_with_what_it_lost() -> None:
         for number, load, came in ((1, 5_000_000, 5_000_000), (1, 9_000_000, 6_000_000), (2, 6_000_000, 6_000_000))
     ]
     svg = picture("64b unidirectional ≥ 5 Mpps", *made[:1], searched=made[1:])
-    assert re.search(r"1 \| 6 M \| 9 M \|.* −33.3 %", words(svg)) and "lost, beyond the promise" in words(svg)
+    assert re.search(r"1 \| 6 M \| 9 M \|.* −33.3 %", words(svg)) and "lost at a load beyond the promise" in words(svg)
     tall = [float(height) for height, fill in BOX.findall(svg) if fill == "#2c6fa6" and height != "11.00"]
     assert [height / tall[0] for height in tall] == pytest.approx([1, 1.2, 1.2], abs=1e-3)
     assert chart.LOST.colour not in svg

@@ -65,9 +65,12 @@ def _ranges(record: RequirementRecord, trials: Sequence[Trial], title: str, simu
     signs = dict(zip(dict.fromkeys(name for figures in charted for name in figures), 9 * SIGNS, strict=False))
     ends = [end for figures in charted for one in figures.values() for end in (one.low, one.high)]
     low, high = (chosen([limit, *filter(math.isfinite, ends)]) for chosen in (min, max))
-    across = columns("trial", [str(trial.number) for trial in trials])
+    # ends of one trial are less sure than those of all, and may lie beside them
+    across = columns("trial, each by itself", [str(trial.number) for trial in trials])
     room = max(0.35 * (high - low), 0.02 * abs(high)) or 1.0
-    name, start = promise.quantity.title or promise.quantity.name, low - room if low < 0 else max(0.0, low - room)
+    statistic = f" {promise.statistic.name}" if promise.statistic else ""
+    name = f"{promise.quantity.title or promise.quantity.name}{statistic}"
+    start = low - room if low < 0 else max(0.0, low - room)
     plot = Chart(title, across, scaled(name, promise.unit.value, high + room, start), simulated)
     worse = -math.inf if record.requirement.at_least else math.inf
     plot.area((-math.inf, math.inf), (limit, worse), chart.WORSE, "breaks the promise")
@@ -159,9 +162,9 @@ def _rate_bar(trials: Sequence[Trial], directions: range, needed: float) -> tupl
     forwarded = math.fsum(part.size for part in parts)
     missing = min(lost, max(0.0, needed - forwarded))
     gone = "lost or changed" if is_changed else "lost"
-    beyond = "which this sentence allows" if needed else "beyond the promise"
+    beyond = ", which this sentence allows" if needed else " at a load beyond the promise"
     parts += [Part(missing, gone, chart.LOST)] if missing else []
-    parts += [Part(lost - missing, f"{gone}, {beyond}", chart.ALLOWED)] if lost > missing else []
+    parts += [Part(lost - missing, f"{gone}{beyond}", chart.ALLOWED)] if lost > missing else []
     # less than the width of a line cannot be seen
     parts += [Part(unsent, "never sent by the generator", chart.UNSENT)] if unsent > 0.002 * (forwarded + lost) else []
     ratio = f"−{percent(sum(row.lost for row in counts) / max(1, sum(row.offered for row in counts)))}"
