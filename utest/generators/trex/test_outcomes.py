@@ -197,6 +197,17 @@ def test_a_queue_of_50_frames_shows_whatever_is_lost_beside_it(
     assert outcome(counts, FORTH, snapshots=readings).directions[0].backlog == expected
 
 
+@pytest.mark.parametrize(("shares", "expected"), [((0.1, 0.8, 0.9), 0), ((0.1, 0.85, 0.9), None)])
+def test_a_burst_of_lost_frames_is_no_queue(shares: tuple[float, ...], expected: int | None) -> None:
+    lost = [min(200, max(0, round(1000 * share) - 200)) for share in shares]
+    readings = [
+        reading(share, (round(1000 * share), 0), (0, round(1000 * share) - gone))
+        for share, gone in zip(shares, lost, strict=True)
+    ]
+    counts = {0: {"opackets": SENT + 1000}, 1: {"ipackets": CAME + 800}}
+    assert outcome(counts, FORTH, snapshots=readings).directions[0].backlog == expected
+
+
 def test_what_a_port_sends_unasked_hides_no_loss_and_excuses_no_more_than_it_is() -> None:
     # port 1 sends in no direction, and the router returned its frames to it
     found = outcome({**ALL, 1: {"opackets": SENT + 20, "ipackets": CAME + 970 + 20}}, FORTH)

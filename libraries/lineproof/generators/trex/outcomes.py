@@ -190,6 +190,10 @@ FIRST_SHARE, EARLY_SHARE = 0.01, 0.5
 BACKLOG_READINGS = 2
 """So many of the last readings show what is under way: one alone may be torn between two counters."""
 
+LEAST_RECENT, BURST = 0.1, 1e-3
+"""The share of the frames between two readings that shows which share of the later ones comes; where there are none, a
+part of a burst of lost frames may pass for a queue, at most this share of the frames."""
+
 STANDSTILL, JUMP, STEADY_READINGS = 0.02, 2.0, 3
 """A counter that is read for each answer rises in this share of a trial, by at most so many times the mean rate (some
 cards update theirs once a second); so many readings show what is always under way."""
@@ -250,8 +254,8 @@ def queue_growth(snapshots: Sequence[CounterReading], offered: Mapping[int, int]
     """Return the most frames by which queues of the direction *row* grew while frames were sent.
 
     Those that came after a reading near the end, but for those sent after it, of which as large a share came as of all
-    before; less those that were under way soon after the start. The readings while every port was sending count; None:
-    there are too few near the end. Without an early one, none were under way.
+    before, or as of the last ones read before; less those that were under way soon after the start. The readings while
+    every port was sending count; None: there are too few near the end. Without an early one, none were under way.
     """
     during = [reading for reading in snapshots if all(reading.sent(port) < count for port, count in offered.items())]
     counts = [(reading.sent(row.tx_port), reading.received(row.rx_port)) for reading in during]
@@ -261,7 +265,13 @@ def queue_growth(snapshots: Sequence[CounterReading], offered: Mapping[int, int]
         return None
     # how many were lost before an early reading is not known: perhaps all of them
     early = min((sent - back for sent, back in counts if FIRST_SHARE * row.offered <= sent < half), default=0)
-    late = min(row.came_back - back * row.offered // sent for sent, back in last)
+    # a burst that was lost before is none of those sent later
+    (sent, back), (begun, came) = last[-1], next(count for count in counts if count[0] >= half)
+    recent = min(1.0, (back - came) / (sent - begun)) if sent - begun >= LEAST_RECENT * row.offered else 0.0
+    if not recent and row.lost * (row.offered - last[0][0]) > BURST * row.offered**2:
+        return None
+    shares = ((sent, back, max(recent, back / sent)) for sent, back in last)
+    late = min(math.ceil(row.came_back - back - (row.offered - sent) * share) for sent, back, share in shares)
     return max(0, late - max(0, early - row.lost))
 
 
