@@ -34,13 +34,15 @@ def started(
     words: tuple[str, str, str] = NETGATE,
     bypass: bool = False,
     home: Path = ROOT,
+    goal: str = "quick",
     **keys: Any,
 ) -> Iterator[Session]:
     """Provide a session without connections. ``words``: as NETGATE; ``keys``: in place of the testbed file's."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
             patch.setenv(name, str(folder))
-        plan = Plan.read(Project.find(home), *words, "quick")
+        plan = Plan.read(Project.find(home), *words, goal)
+        assert keys.keys() <= type(plan.testbed).model_fields.keys()  # others would be kept, and do nothing
         session = Session.start(replace(plan, testbed=plan.testbed.model_copy(update=keys)), bypass=bypass)
         try:
             yield session
